@@ -1,0 +1,96 @@
+package notify
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who is woken and finds the notification gone goes on waiting. Only the lock
+// makes sure that it is gone before the waiter looks.
+func TestWaitGoesRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		result := make(chan error, 1)
+		go func() { result <- q.Wait(ctx, Next) }()
+		synctest.Wait()
+
+		q.mu.Lock()
+		q.pushLocked(&Notification{ID: "b1"})
+		q.removeLocked(q.held["b1"])
+		q.mu.Unlock()
+		require.ErrorIs(t, <-result, context.DeadlineExceeded)
+	})
+}
+
+// A notification that arrives while the end of the context is being noticed
+// wins. Only the lock makes sure that it arrives in between.
+func TestWaitQueuedWinsOverEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q Queue
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- q.Wait(ctx, Next) }()
+		synctest.Wait()
+
+		q.mu.Lock()
+		cancel()
+		q.pushLocked(&Notification{ID: "b1"})
+		q.mu.Unlock()
+		require.NoError(t, <-result)
+	})
+}
+
+// That memory of closed owners is given back can't be seen from outside.
+func TestHubForgetsClosedOwners(t *testing.T) {
+	var h Hub
+	open := func(owner, parent Owner) *Queue {
+		q, err := h.Open(owner, parent)
+		require.NoError(t, err)
+		return q
+	}
+	for range 1000 {
+		open("a", Root)
+		h.Close("a")
+	}
+	require.Empty(t, h.queues)
+
+	open("a", Root)
+	q := open("a.b", "a")
+	q.Push(Notification{ID: "1"})
+	l := q.Lease(Next)
+	h.Close("a.b")
+	require.Contains(t, h.queues, Owner("a.b"), "its mail goes to a")
+	h.Close("a")
+	require.Contains(t, h.queues, Owner("a.b"), "something is on lease")
+	require.NotContains(t, h.queues, Owner("a"))
+
+	open("a.b", Root)
+	require.Len(t, h.former, 1)
+	require.NoError(t, l.Return())
+	h.Close("a.b")
+	require.Empty(t, h.queues)
+	require.Empty(t, h.former)
+	require.True(t, h.Retract("1"), "it went to the root")
+}
+
+// Nor can what a queue keeps after everything was told.
+func TestQueueForgetsWhatWasTold(t *testing.T) {
+	var q Queue
+	for range 1<<14 + 1 {
+		q.Push(Notification{Source: Monitor, TaskID: "m1"})
+		q.Push(Notification{Source: UserAction})
+	}
+	_, err := q.Drain(Later)
+	require.NoError(t, err)
+	require.Nil(t, q.held, "the map of a burst is dropped")
+	require.Empty(t, q.latest)
+	require.Zero(t, q.notices)
+	require.Zero(t, q.pending)
+	require.Nil(t, q.lease)
+}
