@@ -1,0 +1,246 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/afoot-go/afoot/internal/text"
+	"github.com/afoot-go/afoot/notify"
+)
+
+// ResultLimit is the number of characters of output, or of a task's own result,
+// in a notification.
+const ResultLimit = 2_000
+
+// A Result is how a run ended.
+type Result struct {
+	Status  Status    // Completed, Failed or Killed
+	Reason  EndReason // empty: Exited, or why it was being killed
+	Exit    *Exit     // of its process, if it had one
+	Error   string    // what went wrong, if something did
+	Summary string    // one line for the model; empty: one made from the description
+	Text    string    // what the task hands back, such as an agent's answer
+
+	// Descendants are the processes that live on. The task is kept, and Kill
+	// still reaches it, until they are gone.
+	Descendants []int
+
+	// OutputOpen says that the output may still grow. Otherwise Finish ends it.
+	OutputOpen bool
+}
+
+// Finish ends the run. The first call decides: it sets the terminal state,
+// announces the end as the package documentation says, and returns nil. Any
+// later one changes nothing and returns ErrEnded. A result whose status is not
+// terminal is an error and changes nothing.
+func (h *Handle) Finish(res Result) error {
+	if !res.Status.Terminal() {
+		return fmt.Errorf("task: Finish of %s with status %s", h.e.id, res.Status)
+	}
+	return h.r.end(h.e, res)
+}
+
+// end is the one way to the end of a run: terminal state, latch, push, waiters,
+// in that order. A state that says it has ended is final, and whoever has been
+// told or woken finds it so.
+func (r *Registry) end(e *entry, res Result) error {
+	if !res.OutputOpen {
+		e.out.End()
+	}
+	st, ok := r.setEnded(e, res)
+	if !ok {
+		return ErrEnded
+	}
+	if r.claimEnd(e) {
+		r.cfg.Notify.Push(r.endNotification(e, st, res))
+	}
+	close(e.done)
+	return nil
+}
+
+// setEnded sets the terminal state, if there is none yet.
+func (r *Registry) setEnded(e *entry, res Result) (State, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.base.status().Terminal() {
+		return State{}, false
+	}
+	e.base.change(func(s *State) {
+		s.Status, s.Ended = res.Status, time.Now()
+		s.Exit, s.Error, s.Descendants = res.Exit, res.Error, res.Descendants
+		s.Reason = endReason(s.Reason, res)
+		if s.Status != Killed {
+			s.KilledBy = Root
+		}
+		s.Stalled, s.WaitingForInput = false, false
+		if s.Summary = res.Summary; s.Summary == "" {
+			s.Summary = summary(s)
+		}
+	})
+	r.releaseLocked(e.typ)
+	r.emitLocked(e)
+	return e.base.State(), true
+}
+
+// endReason returns why a run ended that was asked to for the reason asked.
+func endReason(asked EndReason, res Result) EndReason {
+	switch {
+	case res.Reason != "":
+		return res.Reason
+	case res.Status != Killed:
+		return Exited
+	}
+	return cmp.Or(asked, Requested)
+}
+
+// summary words the end of a task whose kind has not.
+func summary(s *State) string {
+	text := `Background task "` + s.Description + `" ` + s.Status.String()
+	switch {
+	case s.Status == Killed:
+		return text + " (" + string(s.Reason) + ")"
+	case s.Error != "":
+		return text + ": " + s.Error
+	}
+	return text
+}
+
+// claimEnd claims the latch. It reports whether the end is to be pushed: not if
+// it is taken, or announced by whoever claimed the latch before.
+func (r *Registry) claimEnd(e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.settled = true
+	switch claimed := e.base.ClaimNotification(); {
+	case claimed && e.takers > 0:
+		return false // Take says when it is told
+	case claimed && r.cfg.Notify != nil:
+		e.pushed = true
+		return true
+	}
+	e.told = time.Now()
+	return false
+}
+
+// endID is the id of the notification of the end.
+func (e *entry) endID() string { return string(e.id) + ".1" }
+
+// endNotification is what the model is told of the end. Where there is no file
+// for the model to read, it carries the output itself.
+func (r *Registry) endNotification(e *entry, st State, res Result) notify.Notification {
+	n := e.notification(st)
+	n.ID = e.endID()
+	n.Status, n.Summary, n.Time = st.Status.String(), st.Summary, st.Ended
+	n.Priority = e.priority
+	n.Told = func() error { r.markTold(e); return nil }
+	switch {
+	case res.Text != "":
+		n.Result = text.Clip(res.Text, ResultLimit)
+	case n.OutputFile == "":
+		if v, err := e.out.View(0, ResultLimit); err == nil {
+			n.Result = v.Text
+		}
+	}
+	return n
+}
+
+// notification returns what all notifications of a task have in common.
+func (e *entry) notification(st State) notify.Notification {
+	return notify.Notification{
+		Source: notify.BackgroundTask, TaskID: string(e.id), ToolUseID: st.ToolUseID,
+		OutputFile: st.OutputFile, To: st.Owner,
+	}
+}
+
+// markTold records that the model knows of the end.
+func (r *Registry) markTold(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.told.IsZero() {
+		e.told = time.Now()
+	}
+}
+
+// Kill ends the task and waits until it is gone, whole. Killing a task that has
+// ended ends the processes it left, if there are any, and returns nil. If ctx
+// ends first, Kill returns ctx.Err(), the ending goes on in the background, and
+// Kill may be called again. What the kind could not end is in its error.
+func (h *Handle) Kill(ctx context.Context) error { return h.KillFor(ctx, Requested) }
+
+// KillFor is Kill for a reason other than that somebody asked for it. The first
+// reason stays.
+func (h *Handle) KillFor(ctx context.Context, why EndReason) error {
+	r, e := h.r, h.e
+	t := r.askToEnd(e, why, OwnerOf(ctx))
+	if t != nil {
+		if err := t.Kill(ctx); err != nil {
+			return err
+		}
+	}
+	// A task that reports its own end has done so by now.
+	if r.end(e, Result{Status: Killed}) != nil {
+		r.forgetDescendants(e)
+	}
+	_, err := h.Wait(ctx)
+	return err
+}
+
+// askToEnd records why a run is being killed and returns its Task, which is nil
+// before Start. A task that was never started ends by that alone.
+func (r *Registry) askToEnd(e *entry, why EndReason, by Owner) Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := false
+	e.base.change(func(s *State) {
+		if !s.Status.Terminal() && s.Reason == "" {
+			s.Reason, s.KilledBy, asked = why, by, true
+		}
+	})
+	if asked {
+		r.emitLocked(e)
+	}
+	return e.task
+}
+
+func (r *Registry) forgetDescendants(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gone := false
+	e.base.change(func(s *State) { gone, s.Descendants = len(s.Descendants) > 0, nil })
+	if gone {
+		r.emitLocked(e)
+	}
+}
+
+// outputFull kills a task that prints more than it may. The writer that found
+// out must not wait for that: the kill may wait for it.
+func (r *Registry) outputFull(e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life.Err() == nil {
+		h := &Handle{r: r, e: e}
+		r.work.Go(func() { h.KillFor(r.life, OutputLimit) })
+	}
+}
+
+// Kill kills the task with that id as [Handle.Kill] does and returns its final
+// state: of a task that had ended before, the state it had then. If ctx ends
+// first, the state is that of the moment.
+func (r *Registry) Kill(ctx context.Context, id ID) (State, error) {
+	h, err := r.Get(ctx, id)
+	if err != nil {
+		return State{}, err
+	}
+	err = h.Kill(ctx)
+	return h.State(), err
+}
+
+// KillOwned kills every task of owner and of the owners below it, each as
+// [Handle.Kill] does, all at once, for the reason OwnerGone. The root's are all
+// there are. It joins the errors.
+func (r *Registry) KillOwned(ctx context.Context, owner Owner) error {
+	_, err := r.killAll(ctx, OwnerGone, func(e *entry) bool { return r.family.within(e.ownerLocked(), owner) })
+	return err
+}

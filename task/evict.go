@@ -1,0 +1,65 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// evictEvery is how often the registry looks for told tasks whose time is over.
+const evictEvery = time.Second
+
+// Evict forgets the task with that id at once: its record, and the output in
+// memory or in the registry's own directory. It returns ErrInUse if the task has
+// not ended, has not been told or taken, or has left processes that live. An id
+// that is not there, as after a first Evict, is nil.
+func (r *Registry) Evict(ctx context.Context, id ID) error {
+	h, err := r.Get(ctx, id)
+	if err != nil {
+		return nil
+	}
+	r.mu.Lock()
+	free := h.e.freeLocked()
+	if free {
+		delete(r.tasks, id)
+	}
+	r.mu.Unlock()
+	if !free {
+		return fmt.Errorf("%w: %s", ErrInUse, id)
+	}
+	return h.e.out.Close()
+}
+
+// freeLocked reports whether nobody needs the task any more.
+func (e *entry) freeLocked() bool { return !e.told.IsZero() && !e.leftLocked() }
+
+// evictDue forgets the tasks that have been told for longer than their type is
+// kept.
+func (r *Registry) evictDue() {
+	now := time.Now()
+	var due []*entry
+	r.mu.Lock()
+	if now.Sub(r.swept) >= evictEvery {
+		r.swept = now
+		for id, e := range r.tasks {
+			if e.freeLocked() && now.Sub(e.told) >= r.retention(e.typ) {
+				delete(r.tasks, id)
+				due = append(due, e)
+			}
+		}
+	}
+	r.mu.Unlock()
+	for _, e := range due {
+		e.out.Close()
+	}
+}
+
+func (r *Registry) retention(t Type) time.Duration {
+	if d, ok := r.cfg.Retention[t]; ok {
+		return d
+	}
+	if t == LocalAgent {
+		return agentRetention
+	}
+	return DefaultRetention
+}
