@@ -1,0 +1,131 @@
+package shell
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/afoot-go/afoot/internal/proc"
+	"github.com/afoot-go/afoot/task"
+)
+
+// DefaultGrace is the time between SIGTERM and SIGKILL.
+const DefaultGrace = 2 * time.Second
+
+// ErrInvalid is matched by the error for a command that cannot be run as it is
+// written. Nothing has been started then.
+var ErrInvalid = errors.New("shell: invalid command")
+
+// Config says how a [Shell] runs its commands.
+// The zero Config is ready to use.
+type Config struct {
+	// Shell is the program that runs scripts, as SHELL -c SCRIPT. If empty, it
+	// is bash if that is in the PATH, and /bin/sh otherwise.
+	Shell string
+
+	// Dir is the working directory of commands that name none. If empty, it is
+	// the host's own.
+	Dir string
+
+	// Env is the environment of commands that bring none of their own. If nil,
+	// it is the host's as it is when New is called, with the entries of
+	// NonInteractive in place of its own.
+	Env []string
+
+	// DropEnv are patterns as in path.Match, such as "*_TOKEN". Variables whose
+	// names match are left out of the environment taken from the host.
+	DropEnv []string
+
+	// Grace is the time a command has between SIGTERM and SIGKILL. If zero,
+	// DefaultGrace is used.
+	Grace time.Duration
+
+	// TimeLimit is how long a command that sets no limit of its own may run
+	// before it is killed. If zero, it is not limited.
+	TimeLimit time.Duration
+
+	// KeepInherited leaves the descriptors alone that the host has inherited
+	// without close-on-exec. Otherwise New marks them, so that no child gets them.
+	KeepInherited bool
+}
+
+// A Shell starts commands in one registry. It is the registry's kind for tasks
+// of type local_bash. Its methods may be called from any goroutine.
+type Shell struct {
+	cfg  Config
+	env  []string
+	path func() string
+
+	mu      sync.Mutex // guards the fields below
+	null    *os.File   // /dev/null, from the first command on
+	closed  bool
+	open    map[*command]struct{} // commands with a descriptor of ours
+	readers sync.WaitGroup        // one for each; added to with mu held, before closed
+}
+
+var _ task.Kind = (*Shell)(nil)
+
+// New returns a shell that has started nothing. It panics if a pattern in
+// cfg.DropEnv is malformed.
+//
+// On Linux it marks every descriptor from 3 on that this process has as
+// close-on-exec, unless cfg.KeepInherited is set.
+func New(cfg Config) *Shell {
+	if !cfg.KeepInherited {
+		proc.MarkInherited()
+	}
+	return &Shell{
+		cfg:  cfg,
+		env:  baseEnv(cfg),
+		path: sync.OnceValue(func() string { return cmp.Or(cfg.Shell, findShell()) }),
+		open: make(map[*command]struct{}),
+	}
+}
+
+func findShell() string {
+	if path, err := exec.LookPath("bash"); err == nil {
+		return path
+	}
+	return "/bin/sh"
+}
+
+// Type returns task.LocalBash.
+func (s *Shell) Type() task.Type { return task.LocalBash }
+
+// Close gives up what the shell still holds: the pipes of commands that have
+// ended while processes they left hold the other end. Such a process gets
+// SIGPIPE when it next prints. The registry calls Close when it has killed its
+// tasks; no command can be started after it. Closing twice does nothing more.
+func (s *Shell) Close() error {
+	s.mu.Lock()
+	null := s.null
+	s.null, s.closed = nil, true
+	for c := range s.open {
+		c.proc.Output.Close() // ends its reader
+		c.free()
+	}
+	s.mu.Unlock()
+	s.readers.Wait()
+	if null == nil {
+		return nil
+	}
+	return null.Close()
+}
+
+// devNull returns the standard input of all commands.
+func (s *Shell) devNull() (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("shell: %w", os.ErrClosed)
+	}
+	var err error
+	if s.null == nil {
+		s.null, err = os.Open(os.DevNull)
+	}
+	return s.null, err
+}
