@@ -275,15 +275,17 @@ func TestPipe(t *testing.T) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		sum := sha256.New()
-		go func() {
+		var writer sync.WaitGroup
+		writer.Go(func() {
 			defer w.Close()
 			rnd := rand.NewChaCha8([32]byte{1})
 			io.CopyN(io.MultiWriter(w, sum), rnd, 4<<20)
-		}()
+		})
 		o := open(t, output.Config{MemLimit: mem})
 		n, err := o.ReadFrom(r)
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
+		writer.Wait()
 		require.EqualValues(t, 4<<20, n)
 		got := sha256.New()
 		o.End()
