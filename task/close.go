@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,8 @@ func (r *Registry) Shutdown(ctx context.Context) error {
 // A CloseError says what a Close found: work that a host which merely exits
 // would have lost without a word.
 type CloseError struct {
-	Killed []State // tasks that were running, and processes that tasks had left
+	Killed []State // tasks that were running
+	Left   []State // tasks that had ended, but had left processes, ended now
 	Untold []State // tasks that had ended, but the model has not been told
 	Err    error   // what could not be ended or released
 }
@@ -44,6 +46,9 @@ func (e *CloseError) Error() string {
 	var parts []string
 	for _, s := range e.Killed {
 		parts = append(parts, fmt.Sprintf("%s %q was running: %s (%s)", s.ID, s.Description, s.Status, s.Reason))
+	}
+	for _, s := range e.Left {
+		parts = append(parts, fmt.Sprintf("%s %q had left processes", s.ID, s.Description))
 	}
 	for _, s := range e.Untold {
 		parts = append(parts, fmt.Sprintf("%s %q not told: %s", s.ID, s.Description, s.Status))
@@ -75,14 +80,16 @@ func (r *Registry) close() error {
 	r.mu.Lock()
 	r.shut = true
 	r.mu.Unlock()
-	untold := r.handles(func(e *entry) bool { return e.told.IsZero() && !e.leftLocked() })
+	untold := r.handles(func(e *entry) bool { return e.told.IsZero() && e.base.status().Terminal() })
+	left := r.handles(func(e *entry) bool { return e.leftLocked() && e.base.status().Terminal() })
 
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(r.cfg.CloseLimit, DefaultCloseLimit))
 	defer cancel()
-	killed, err := r.killAll(ctx, HostClosed, func(*entry) bool { return true })
-	for _, h := range killed {
+	all, err := r.killAll(ctx, HostClosed, func(*entry) bool { return true })
+	for _, h := range all {
 		r.end(h.e, Result{Status: Killed, Error: "it did not end in time and may still run"})
 	}
+	killed := slices.DeleteFunc(all, func(h *Handle) bool { return contains(left, h) })
 	r.stopWork()
 	errs := []error{err}
 	for _, k := range r.cfg.Kinds {
@@ -94,11 +101,15 @@ func (r *Registry) close() error {
 	errs = append(errs, r.spill.Close())
 	r.closeWatchers()
 
-	closed := &CloseError{Killed: states(killed), Untold: states(untold), Err: errors.Join(errs...)}
-	if len(closed.Killed) == 0 && len(closed.Untold) == 0 && closed.Err == nil {
+	closed := &CloseError{Killed: states(killed), Left: states(left), Untold: states(untold), Err: errors.Join(errs...)}
+	if len(closed.Killed)+len(closed.Left)+len(closed.Untold) == 0 && closed.Err == nil {
 		return nil
 	}
 	return closed
+}
+
+func contains(handles []*Handle, h *Handle) bool {
+	return slices.ContainsFunc(handles, func(other *Handle) bool { return other.e == h.e })
 }
 
 // stopWork ends the registry's own goroutines and waits for them.

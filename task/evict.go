@@ -9,10 +9,10 @@ import (
 // evictEvery is how often the registry looks for told tasks whose time is over.
 const evictEvery = time.Second
 
-// Evict forgets the task with that id at once: its record, and the output in
-// memory or in the registry's own directory. It returns ErrInUse if the task has
-// not ended, has not been told or taken, or has left processes that live. An id
-// that is not there, as after a first Evict, is nil.
+// Evict forgets the task with that id at once, and its output in memory; a file
+// that the output has stays until Close. It returns ErrInUse if the task has not
+// ended, has not been told or taken, or has left processes that live. An id that
+// is not there, as after a first Evict, is nil.
 func (r *Registry) Evict(ctx context.Context, id ID) error {
 	h, err := r.Get(ctx, id)
 	if err != nil {
