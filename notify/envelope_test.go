@@ -184,8 +184,10 @@ func TestParse(t *testing.T) {
 		{"empty", "", nil},
 		{"white space alone", " \t\r\n", nil},
 		{"every field", full.Text(), []notify.Notification{full}},
-		{"white space between elements", "\n<task_notification><status>x</status>\n\n <late>1s</late></task_notification>\t",
-			[]notify.Notification{{Source: notify.BackgroundTask, Status: "x", Late: time.Second}}},
+		{
+			"white space between elements", "\n<task_notification><status>x</status>\n\n <late>1s</late></task_notification>\t",
+			[]notify.Notification{{Source: notify.BackgroundTask, Status: "x", Late: time.Second}},
+		},
 		{"no white space between notifications", full.Text() + full.Text(), []notify.Notification{full, full}},
 	}
 	for _, tt := range tests {

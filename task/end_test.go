@@ -294,8 +294,11 @@ func TestPriority(t *testing.T) {
 		status task.Status
 		next   bool
 	}{
-		{0, task.Completed, false}, {0, task.Failed, true}, {0, task.Killed, true},
-		{notify.Next, task.Completed, true}, {notify.Later, task.Failed, false},
+		{0, task.Completed, false},
+		{0, task.Failed, true},
+		{0, task.Killed, true},
+		{notify.Next, task.Completed, true},
+		{notify.Later, task.Failed, false},
 	} {
 		f := tasktest.NewFake(t, tasks, task.Spec{Priority: tt.spec})
 		f.End(task.Result{Status: tt.status})

@@ -26,7 +26,8 @@ func drain(t testing.TB, inbox *notify.Queue) []notify.Notification {
 // take takes a result, so that nothing is left untold.
 func take(t testing.TB, handles ...interface {
 	Take(context.Context) (task.State, error)
-}) {
+},
+) {
 	t.Helper()
 	for _, h := range handles {
 		_, err := h.Take(t.Context())

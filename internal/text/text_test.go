@@ -56,11 +56,11 @@ func TestLineAndBlock(t *testing.T) {
 
 func TestHarmlessStringIsNotCopied(t *testing.T) {
 	s := strings.Repeat("Grüße, 世界 \ufffd\n", 100)
+	var sum int
 	require.Zero(t, testing.AllocsPerRun(10, func() {
-		text.Block(s)
-		text.Line(s[:len(s)/100-1])
-		text.Clip(s, len(s))
+		sum += len(text.Block(s)) + len(text.Line(s[:len(s)/100-1])) + len(text.Clip(s, len(s)))
 	}))
+	require.Positive(t, sum)
 }
 
 func TestClip(t *testing.T) {

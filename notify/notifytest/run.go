@@ -111,7 +111,7 @@ func unread(ctx context.Context, s notify.Sink, q *notify.Queue) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return errors.New("Push is still waiting")
+		return errors.New("a Push is still waiting")
 	}
 	return want(q, ids(numbered(0, many))...)
 }
@@ -320,7 +320,7 @@ func toldOnce(_ context.Context, s notify.Sink, q *notify.Queue) error {
 		return err
 	}
 	if told != 0 {
-		return errors.New("Told was called without a Commit")
+		return errors.New("the Told was called without a Commit")
 	}
 	l := q.Lease(notify.Later)
 	for range 2 {
@@ -329,7 +329,7 @@ func toldOnce(_ context.Context, s notify.Sink, q *notify.Queue) error {
 		}
 	}
 	if told != 1 {
-		return fmt.Errorf("Told was called %d times", told)
+		return fmt.Errorf("the Told was called %d times", told)
 	}
 	return nil
 }
@@ -353,16 +353,16 @@ func waitWakes(ctx context.Context, s notify.Sink, q *notify.Queue) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := q.Wait(ended, notify.Later); err == nil {
-		return errors.New("Wait returned nil for an empty queue")
+		return errors.New("a Wait returned nil for an empty queue")
 	}
 	woken := make(chan error, 1)
 	go func() { woken <- q.Wait(ctx, notify.Next) }()
 	push(s, numbered(1, 1)...)
 	if err := <-woken; err != nil {
-		return fmt.Errorf("Wait returned %w after a push", err)
+		return fmt.Errorf("a Wait returned %w after a push", err)
 	}
 	if err := q.Wait(ended, notify.Next); err != nil {
-		return fmt.Errorf("Wait returned %w though something is queued", err)
+		return fmt.Errorf("a Wait returned %w though something is queued", err)
 	}
 	return want(q, "1")
 }

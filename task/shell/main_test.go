@@ -3,7 +3,6 @@ package shell_test
 import (
 	"bytes"
 	"crypto/rand"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -130,13 +129,4 @@ func data(t testing.TB, st task.State) (d shell.Data) {
 	t.Helper()
 	require.NoError(t, unmarshal(st.Data, &d), "State.Data")
 	return d
-}
-
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	return len(f) > 0 && f[0][0] != 'Z'
 }

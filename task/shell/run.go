@@ -97,6 +97,6 @@ func (s *Shell) giveUp(ctx context.Context, h *task.Handle, taker *task.Taker) (
 		taker.Take(ctx) // it lives on as a task: the queue will tell of its end
 		return h.State(), errors.Join(ctx.Err(), err)
 	}
-	st, err := taker.Take(context.WithoutCancel(ctx))
-	return st, errors.Join(ctx.Err(), err)
+	st, _ := taker.Take(context.WithoutCancel(ctx)) // it has ended
+	return st, ctx.Err()
 }
