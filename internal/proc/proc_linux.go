@@ -44,13 +44,7 @@ func Start(s Spec) (*Process, error) {
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	pidfd := -1
-	pid, _, err := syscall.StartProcess(s.Path, s.Args, &syscall.ProcAttr{
-		Dir:   s.Dir,
-		Env:   s.Env,
-		Files: []uintptr{s.Stdin.Fd(), uintptr(pipe[1]), uintptr(pipe[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
-	})
+	pid, pidfd, err := s.start(pipe[1])
 	unix.Close(pipe[1]) // the write end stays blocking: the children share it
 	if err != nil {
 		unix.Close(pipe[0])
@@ -62,6 +56,25 @@ func Start(s Spec) (*Process, error) {
 	}
 	go p.wait()
 	return p, nil
+}
+
+// start starts the process with output as its standard output and error.
+func (s Spec) start(output int) (pid, pidfd int, err error) {
+	stdin, err := s.Stdin.SyscallConn()
+	if err != nil {
+		return 0, 0, err
+	}
+	// Under Control the descriptor stays open until the child has it, whoever
+	// closes the file meanwhile.
+	cerr := stdin.Control(func(fd uintptr) {
+		pid, _, err = syscall.StartProcess(s.Path, s.Args, &syscall.ProcAttr{
+			Dir:   s.Dir,
+			Env:   s.Env,
+			Files: []uintptr{fd, uintptr(output), uintptr(output)},
+			Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+		})
+	})
+	return pid, pidfd, errors.Join(cerr, err)
 }
 
 // MarkInherited marks every descriptor of this program from 3 on close-on-exec:

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -36,10 +37,7 @@ func Start(s Spec) (*Process, error) {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer w.Close()
-	child, err := os.StartProcess(s.Path, s.Args, &os.ProcAttr{
-		Dir: s.Dir, Env: s.Env, Files: []*os.File{s.Stdin, w, w},
-		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
+	child, err := s.start(w)
 	if err != nil {
 		r.Close()
 		return nil, err
@@ -47,6 +45,23 @@ func Start(s Spec) (*Process, error) {
 	p := &Process{Output: r, child: child, exited: make(chan struct{})}
 	go p.wait()
 	return p, nil
+}
+
+// start starts the process with output as its standard output and error.
+func (s Spec) start(output *os.File) (child *os.Process, err error) {
+	stdin, err := s.Stdin.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	// Under Control the descriptor stays open until the child has it, whoever
+	// closes the file meanwhile.
+	cerr := stdin.Control(func(uintptr) {
+		child, err = os.StartProcess(s.Path, s.Args, &os.ProcAttr{
+			Dir: s.Dir, Env: s.Env, Files: []*os.File{s.Stdin, output, output},
+			Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+	})
+	return child, errors.Join(cerr, err)
 }
 
 func (p *Process) wait() {

@@ -3,6 +3,7 @@ package shell_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/xml"
 	"fmt"
 	"os"
@@ -738,4 +739,22 @@ func TestThreads(t *testing.T) {
 	require.Less(t, len(entries), 20, "OS threads with 200 running children")
 	require.NoError(t, b.tasks.KillOwned(t.Context(), task.Root))
 	require.Empty(t, b.marked())
+}
+
+// A command that is being started while the registry closes is not left behind.
+func TestCloseRacesStart(t *testing.T) {
+	mark := "AFOOT_TEST_MARK=" + rand.Text()
+	left := &bench{T: t, mark: mark}
+	for range 50 {
+		sh := shell.New(shell.Config{Shell: "/bin/sh"})
+		tasks, err := task.Open(t.Context(), task.Config{Kinds: []task.Kind{sh}})
+		require.NoError(t, err)
+		var starts sync.WaitGroup
+		for range 4 {
+			starts.Go(func() { sh.Start(t.Context(), tasks, shell.Command{Script: "sleep 300", SetEnv: []string{mark}}) })
+		}
+		tasks.Close()
+		starts.Wait()
+		require.Empty(t, left.marked())
+	}
 }

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,19 +98,27 @@ func findShell() string {
 // Type returns task.LocalBash.
 func (s *Shell) Type() task.Type { return task.LocalBash }
 
-// Close gives up what the shell still holds: the pipes of commands that have
-// ended while processes they left hold the other end. Such a process gets
-// SIGPIPE when it next prints. The registry calls Close when it has killed its
-// tasks; no command can be started after it. Closing twice does nothing more.
+// Close ends what the shell still holds. The registry calls it when it has
+// killed its tasks; what is left then are pipes that processes outside a
+// command's group hold, which get SIGPIPE when they next print, and commands
+// that were being started, which are killed like any other. No command can be
+// started after Close. Closing twice does nothing more.
 func (s *Shell) Close() error {
 	s.mu.Lock()
 	null := s.null
 	s.null, s.closed = nil, true
-	for c := range s.open {
+	open := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+
+	var kills []*killing
+	for _, c := range open {
+		kills = append(kills, c.kill())
+	}
+	for i, c := range open {
+		<-kills[i].gone
 		c.proc.Output.Close() // ends its reader
 		c.free()
 	}
-	s.mu.Unlock()
 	s.readers.Wait()
 	if null == nil {
 		return nil
