@@ -37,7 +37,8 @@ type Config struct {
 	// If nil, the output makes a directory of its own, and its Close removes it.
 	Dir *Dir
 
-	// Name is the name of that file in Dir. If empty, it is a random one.
+	// Name is the name of that file in Dir, to which ".output" is added. If
+	// empty, it is a random one.
 	Name string
 
 	// MemLimit is the number of bytes kept in memory. An output that grows
@@ -158,7 +159,7 @@ func (o *TaskOutput) spill() (*os.File, error) {
 		o.own = new(Dir)
 		dir = o.own
 	}
-	file, path, err := dir.create(cmp.Or(o.cfg.Name, rand.Text()+".output"))
+	file, path, err := dir.create(cmp.Or(o.cfg.Name, rand.Text()) + ".output")
 	if err != nil {
 		return nil, err
 	}

@@ -124,8 +124,8 @@ func temp(t *testing.T) []string {
 
 func TestDirIsShared(t *testing.T) {
 	var dir output.Dir
-	one := open(t, output.Config{Dir: &dir, Name: "one.output", MemLimit: 1})
-	two := open(t, output.Config{Dir: &dir, Name: "two.output", MemLimit: 1})
+	one := open(t, output.Config{Dir: &dir, Name: "one", MemLimit: 1})
+	two := open(t, output.Config{Dir: &dir, Name: "two", MemLimit: 1})
 	write(t, one, "first")
 	write(t, two, "second")
 	require.Equal(t, filepath.Dir(one.Stat().Path), filepath.Dir(two.Stat().Path))
@@ -153,7 +153,7 @@ func TestM03NameIsTaken(t *testing.T) {
 	write(t, first, "xx")
 	victim := filepath.Join(t.TempDir(), "victim")
 	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
-	require.NoError(t, os.Symlink(victim, filepath.Join(filepath.Dir(first.Stat().Path), "planted")))
+	require.NoError(t, os.Symlink(victim, filepath.Join(filepath.Dir(first.Stat().Path), "planted.output")))
 	for _, name := range []string{"planted", "first"} {
 		o := open(t, output.Config{Dir: &dir, Name: name, MemLimit: 1})
 		write(t, o, "overwritten")

@@ -220,8 +220,7 @@ func (r *Registry) outputFull(e *entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.Err() == nil {
-		h := &Handle{r: r, e: e}
-		r.work.Go(func() { h.KillFor(r.life, OutputLimit) })
+		r.work.Go(func() { e.handle.KillFor(r.life, OutputLimit) })
 	}
 }
 

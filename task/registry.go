@@ -192,6 +192,7 @@ func (r *Registry) Kind(t Type) Kind { return r.kinds[t] }
 
 // An entry is a task in a registry.
 type entry struct {
+	handle   Handle // the one that is given out
 	id       ID
 	typ      Type
 	priority notify.Priority // of the end; zero: the queue's rule
@@ -249,7 +250,7 @@ func (r *Registry) Register(ctx context.Context, spec Spec) (*Handle, error) {
 	e.seq = r.created
 	r.tasks[e.id] = e
 	r.emitLocked(e)
-	return &Handle{r: r, e: e}, nil
+	return &e.handle, nil
 }
 
 // newEntry makes an entry that is in no registry yet.
@@ -258,13 +259,14 @@ func (r *Registry) newEntry(spec Spec) (*entry, error) {
 	e := &entry{id: id, typ: spec.Type, priority: spec.Priority, done: make(chan struct{})}
 	cfg := output.Config{
 		Dir:      &r.spill,
-		Name:     string(id) + ".output",
+		Name:     string(id),
 		MemLimit: r.cfg.MemLimit,
 		Limit:    cmp.Or(spec.OutputLimit, r.cfg.OutputLimit),
 	}
 	if !spec.DropOutput {
 		cfg.OnLimit = func() { r.outputFull(e) }
 	}
+	e.handle = Handle{r: r, e: e}
 	var err error
 	if e.out, err = output.New(cfg); err != nil {
 		return nil, fmt.Errorf("task: %w", err)
@@ -313,7 +315,7 @@ func (r *Registry) Get(ctx context.Context, id ID) (*Handle, error) {
 	if e == nil || !visible(OwnerOf(ctx), e.ownerLocked()) {
 		return nil, fmt.Errorf("%w: %.64q", ErrNotFound, id)
 	}
-	return &Handle{r: r, e: e}, nil
+	return &e.handle, nil
 }
 
 // visible reports whether asker may see the tasks of owner.
@@ -344,7 +346,7 @@ func (r *Registry) handles(match func(*entry) bool) []*Handle {
 	r.mu.Lock()
 	for _, e := range r.tasks {
 		if match(e) {
-			found = append(found, &Handle{r: r, e: e})
+			found = append(found, &e.handle)
 		}
 	}
 	r.mu.Unlock()

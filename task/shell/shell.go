@@ -43,7 +43,7 @@ type Config struct {
 	DropEnv []string
 
 	// Grace is the time a command has between SIGTERM and SIGKILL. If zero,
-	// DefaultGrace is used.
+	// DefaultGrace is used; if negative, it has none.
 	Grace time.Duration
 
 	// TimeLimit is how long a command that sets no limit of its own may run

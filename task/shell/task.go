@@ -20,7 +20,8 @@ const (
 	drainLimit = 500 * time.Millisecond // in all
 )
 
-// A SurvivorError says which processes of a task could not be ended.
+// A SurvivorError says which processes of a task could not be ended: they are
+// alive two seconds after SIGKILL. Kill may be called again.
 type SurvivorError struct {
 	ID   task.ID
 	PIDs []int
