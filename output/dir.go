@@ -1,7 +1,6 @@
 package output
 
 import (
-	"os"
 	"sync"
 
 	"github.com/afoot-go/afoot/internal/fsys"
@@ -21,7 +20,7 @@ type Dir struct {
 
 // create makes the file name in the directory, and the directory before it.
 // It returns the file and its path.
-func (d *Dir) create(name string) (*os.File, string, error) {
+func (d *Dir) create(name string) (*fsys.File, string, error) {
 	dir, err := d.open()
 	if err != nil {
 		return nil, "", err
@@ -60,5 +59,5 @@ func (d *Dir) Close() error {
 	if d.dir == nil {
 		return nil
 	}
-	return d.dir.Remove()
+	return d.dir.RemoveAll()
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/afoot-go/afoot/internal/fsys"
 )
 
 // Limits that a zero [Config] stands for.
@@ -68,7 +70,7 @@ type TaskOutput struct {
 
 	mu      sync.Mutex // guards the fields below
 	mem     memory     // everything, until file is set
-	file    *os.File   // nil while everything is in memory
+	file    *fsys.File // nil while everything is in memory
 	path    string     // of file
 	size    int64      // bytes kept
 	dropped int64      // bytes that came after the kept ones
@@ -153,7 +155,7 @@ func (o *TaskOutput) limit() int64 { return cmp.Or(o.cfg.Limit, DefaultLimit) }
 
 // spill moves everything to a file. The caller holds append, so nothing is
 // added meanwhile, and readers go on reading from memory.
-func (o *TaskOutput) spill() (*os.File, error) {
+func (o *TaskOutput) spill() (*fsys.File, error) {
 	dir := cmp.Or(o.cfg.Dir, o.own)
 	if dir == nil {
 		o.own = new(Dir)

@@ -9,16 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/afoot-go/afoot/internal/fsys"
-	"github.com/afoot-go/afoot/internal/leak"
 )
-
-func TestMain(m *testing.M) { leak.Main(m) }
 
 func open(t *testing.T) *fsys.Dir {
 	t.Helper()
 	d, err := fsys.MakeTemp()
 	require.NoError(t, err)
-	t.Cleanup(func() { d.Remove() })
+	t.Cleanup(func() { d.RemoveAll() })
 	return d
 }
 
@@ -60,6 +57,7 @@ func TestCreateNeverOpensWhatIsThere(t *testing.T) {
 		require.ErrorIs(t, err, fs.ErrExist, name)
 	}
 	require.NoFileExists(t, outside+".new")
+	require.NoError(t, os.Remove(filepath.Join(d.Path(), "dir")), "RemoveAll removes files alone")
 	for _, name := range []string{"../out", "/etc/out", "", ".", "..", "a/../../out"} {
 		_, err := d.Create(name)
 		require.Error(t, err, "%q", name)
@@ -78,6 +76,9 @@ func TestMovedDirectory(t *testing.T) {
 	defer f.Close()
 	require.FileExists(t, filepath.Join(aside, "x"))
 	require.NoFileExists(t, filepath.Join(d.Path(), "x"))
+	require.NoError(t, d.RemoveAll())
+	require.NoFileExists(t, filepath.Join(aside, "x"), "what was ours is gone")
+	require.NoError(t, os.Remove(d.Path()), "what is not ours stays")
 }
 
 func TestRemove(t *testing.T) {
@@ -85,7 +86,7 @@ func TestRemove(t *testing.T) {
 	f, err := d.Create("x")
 	require.NoError(t, err)
 	defer f.Close()
-	require.NoError(t, d.Remove())
+	require.NoError(t, d.RemoveAll())
 	require.NoDirExists(t, d.Path())
 	_, err = d.Create("y")
 	require.ErrorIs(t, err, fs.ErrClosed)

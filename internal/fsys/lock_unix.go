@@ -1,0 +1,22 @@
+//go:build unix
+
+package fsys
+
+import (
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile locks f for as long as it is open.
+func lockFile(f *os.File) error {
+	err := handle{f}.do(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+	switch err {
+	case nil:
+		return nil
+	case unix.EWOULDBLOCK, unix.EINTR:
+		return errBusy
+	}
+	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+}

@@ -1,0 +1,9 @@
+package text_test
+
+import (
+	"testing"
+
+	"github.com/afoot-go/afoot/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
