@@ -30,11 +30,13 @@ func (x lineIndex) sum(first, last int64) (n int64) {
 	return n
 }
 
-func (x lineIndex) total() int64 { return x.sum(0, int64(len(x))) }
-
 // newlines returns the number of newlines from offset from up to to. It reads
-// at most two blocks.
+// at most two blocks, but for the first time that an earlier process's output is
+// asked for: that is read whole.
 func (o *TaskOutput) newlines(from, to int64) (int64, error) {
+	if err := o.index(); err != nil {
+		return 0, err
+	}
 	first, last := (from+indexBlock-1)/indexBlock, to/indexBlock
 	if first >= last {
 		return o.scanNewlines(from, to)
@@ -60,4 +62,28 @@ func (o *TaskOutput) scanNewlines(from, to int64) (n int64, err error) {
 		from += int64(len(p))
 	}
 	return n, nil
+}
+
+// index counts the lines of an earlier process's output, once.
+func (o *TaskOutput) index() error {
+	o.mu.Lock()
+	unread, size := o.unread, o.size
+	o.mu.Unlock()
+	if !unread {
+		return nil
+	}
+	var lines lineIndex
+	buf := make([]byte, chunkSize)
+	for off := int64(0); off < size; {
+		n, err := o.ReadAt(buf[:min(chunkSize, size-off)], off)
+		if err != nil {
+			return err
+		}
+		lines.add(off, buf[:n])
+		off += int64(n)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines, o.unread = lines, false
+	return nil
 }

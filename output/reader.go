@@ -27,7 +27,7 @@ func (o *TaskOutput) ReadAt(p []byte, off int64) (int, error) {
 	o.mu.Unlock()
 
 	if file != nil && n > 0 {
-		if got, err := file.ReadAt(p[:n], off); err != nil {
+		if got, err := file.readAt(p[:n], off); err != nil {
 			return got, err
 		}
 	}

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
-
-	"github.com/afoot-go/afoot/internal/fsys"
 )
 
 // Limits that a zero [Config] stands for.
@@ -43,6 +40,10 @@ type Config struct {
 	// empty, it is a random one.
 	Name string
 
+	// Through has every byte written to the file from the first on, so that
+	// others can read it while it grows. MemLimit means nothing then.
+	Through bool
+
 	// MemLimit is the number of bytes kept in memory. An output that grows
 	// beyond it moves to its file whole. If zero, DefaultMemLimit is used.
 	MemLimit int64
@@ -70,25 +71,52 @@ type TaskOutput struct {
 
 	mu      sync.Mutex // guards the fields below
 	mem     memory     // everything, until file is set
-	file    *fsys.File // nil while everything is in memory
-	path    string     // of file
+	file    *file      // nil while everything is in memory
 	size    int64      // bytes kept
 	dropped int64      // bytes that came after the kept ones
 	full    bool       // a byte was dropped because of the limit
 	lines   lineIndex
+	unread  bool          // lines has not been made: the bytes are an earlier process's
 	err     error         // why the disk took no more
 	ended   bool          // no more bytes will come
 	closed  bool          // nothing can be read any more
 	grown   chan struct{} // closed when size or ended changes; nil while nobody waits
 }
 
-// New returns an empty output. It touches no file: the first Write that brings
-// it over cfg.MemLimit makes one.
+// fileSuffix is what the names of output files end in.
+const fileSuffix = ".output"
+
+// New returns an empty output. It touches no file, unless cfg.Through is set: the
+// first Write that brings it over cfg.MemLimit makes one. With cfg.Through the
+// file is made at once, and the error matches fs.ErrExist if the name is taken.
 func New(cfg Config) (*TaskOutput, error) {
 	if cfg.MemLimit < 0 || cfg.Limit < 0 {
 		return nil, fmt.Errorf("output: negative limit (MemLimit %d, Limit %d)", cfg.MemLimit, cfg.Limit)
 	}
-	return &TaskOutput{cfg: cfg}, nil
+	o := &TaskOutput{cfg: cfg}
+	if cfg.Through {
+		if _, err := o.spill(); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// Reopen returns the output of that name which an earlier process left in dir.
+// It has ended. The error matches fs.ErrNotExist if there is none.
+func Reopen(dir *Dir, name string) (*TaskOutput, error) {
+	f, err := dir.open(name + fileSuffix)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return &TaskOutput{
+		cfg: Config{Dir: dir, Name: name}, size: info.Size(), ended: true, unread: true,
+		file: &file{dir: dir, name: name + fileSuffix, path: f.Name(), ended: true},
+	}, nil
 }
 
 // Write appends p, whole and in one place however many goroutines write. What
@@ -130,7 +158,7 @@ func (o *TaskOutput) write(p []byte) (first bool, err error) {
 	}
 	n := 0
 	if file != nil {
-		n, err = file.WriteAt(keep, size)
+		n, err = file.writeAt(keep, size)
 	}
 
 	o.mu.Lock()
@@ -155,24 +183,24 @@ func (o *TaskOutput) limit() int64 { return cmp.Or(o.cfg.Limit, DefaultLimit) }
 
 // spill moves everything to a file. The caller holds append, so nothing is
 // added meanwhile, and readers go on reading from memory.
-func (o *TaskOutput) spill() (*fsys.File, error) {
+func (o *TaskOutput) spill() (*file, error) {
 	dir := cmp.Or(o.cfg.Dir, o.own)
 	if dir == nil {
 		o.own = new(Dir)
 		dir = o.own
 	}
-	file, path, err := dir.create(cmp.Or(o.cfg.Name, rand.Text()) + ".output")
+	file, err := dir.create(cmp.Or(o.cfg.Name, rand.Text()) + fileSuffix)
 	if err != nil {
 		return nil, err
 	}
 	for i, chunk := range o.mem {
-		if _, err := file.WriteAt(chunk, int64(i)*chunkSize); err != nil {
-			return nil, errors.Join(err, file.Close(), os.Remove(path))
+		if _, err := file.writeAt(chunk, int64(i)*chunkSize); err != nil {
+			return nil, errors.Join(err, file.discard())
 		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.file, o.path, o.mem = file, path, nil
+	o.file, o.mem = file, nil
 	return file, nil
 }
 
@@ -203,42 +231,39 @@ func (o *TaskOutput) ReadFrom(r io.Reader) (n int64, err error) {
 var buffers = sync.Pool{New: func() any { return new([chunkSize]byte) }}
 
 // End says that no more bytes will come: a Write now fails, and readers that
-// follow reach io.EOF. Ending twice does nothing more.
+// follow reach io.EOF. An output that has ended holds no descriptor. Ending
+// twice does nothing more.
 func (o *TaskOutput) End() {
 	o.append.Lock()
 	defer o.append.Unlock()
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.ended = true
+	file := o.file
 	o.wakeLocked()
+	o.mu.Unlock()
+	if file != nil {
+		file.end() // what was written is there, whatever closing says
+	}
 }
 
-// Close ends the output, forgets what is in memory and closes the file. The
-// file stays if it is in a [Dir] that was given, and is removed otherwise.
-// Closing twice does nothing more.
+// Close ends the output and forgets what is in memory; nothing can be read any
+// more. The file stays if it is in a [Dir] that was given, and is removed
+// otherwise. Closing twice does nothing more.
 func (o *TaskOutput) Close() error {
 	o.End()
 	o.mu.Lock()
-	closed, file := o.closed, o.file
-	o.closed, o.mem, o.file = true, nil, nil
+	closed := o.closed
+	o.closed, o.mem = true, nil
 	o.mu.Unlock()
-	if closed {
+	if closed || o.own == nil {
 		return nil
 	}
-	var err error
-	if file != nil {
-		err = file.Close()
-	}
-	if o.own != nil {
-		err = errors.Join(err, o.own.Close())
-	}
-	return err
+	return o.own.Close()
 }
 
 // Stat describes an output at one moment.
 type Stat struct {
 	Size    int64  `json:"size"`             // bytes kept
-	Lines   int64  `json:"lines"`            // newlines among them
 	Dropped int64  `json:"dropped,omitzero"` // bytes that came after them and were not kept
 	Full    bool   `json:"full,omitzero"`    // some were dropped because of the limit
 	Path    string `json:"path,omitzero"`    // the file, if there is one
@@ -250,10 +275,14 @@ type Stat struct {
 func (o *TaskOutput) Stat() Stat {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return Stat{
-		Size: o.size, Lines: o.lines.total(), Dropped: o.dropped, Full: o.full,
-		Path: o.path, Ended: o.ended, Err: o.err,
+	st := Stat{
+		Size: o.size, Dropped: o.dropped, Full: o.full,
+		Ended: o.ended, Err: o.err,
 	}
+	if o.file != nil {
+		st.Path = o.file.path
+	}
+	return st
 }
 
 func (o *TaskOutput) wakeLocked() {
