@@ -57,7 +57,7 @@ func (h *Handle) attachment(limit int) (notify.Notification, bool) {
 	n := h.e.notification(st)
 	n.ID = fmt.Sprintf("%s.%d+%d", h.e.id, st.Run, v.Next)
 	n.Source = notify.Progress
-	n.Summary = fmt.Sprintf("Background task \"%s\" is running: %d bytes of new output", st.Description, v.Next-st.OutputTold)
+	n.Summary = fmt.Sprintf("Background task \"%s\" is running: %d bytes of new output", st.Name(), v.Next-st.OutputTold)
 	n.Result, n.Time = v.Text, time.Now()
 	n.Told = func() error { h.r.outputTold(h.e, v.Next); return nil }
 	return n, true

@@ -97,14 +97,14 @@ func endReason(asked EndReason, res Result) EndReason {
 
 // summary words the end of a task whose kind has not.
 func summary(s *State) string {
-	text := `Background task "` + s.Description + `" ` + s.Status.String()
+	end := `Background task "` + s.Name() + `" ` + s.Status.String()
 	switch {
 	case s.Status == Killed:
-		return text + " (" + string(s.Reason) + ")"
+		return end + " (" + string(s.Reason) + ")"
 	case s.Error != "":
-		return text + ": " + s.Error
+		return end + ": " + s.Error
 	}
-	return text
+	return end
 }
 
 // claimEnd claims the latch. It reports whether the end is to be pushed: not if
@@ -128,7 +128,7 @@ func (r *Registry) claimEnd(e *entry) bool {
 func (e *entry) endID() string { return string(e.id) + ".1" }
 
 // endNotification is what the model is told of the end. Where there is no file
-// for the model to read, it carries the output itself.
+// to read, or where the end went wrong, it carries the output itself.
 func (r *Registry) endNotification(e *entry, st State, res Result) notify.Notification {
 	n := e.notification(st)
 	n.ID = e.endID()
@@ -138,7 +138,7 @@ func (r *Registry) endNotification(e *entry, st State, res Result) notify.Notifi
 	switch {
 	case res.Text != "":
 		n.Result = text.Clip(res.Text, ResultLimit)
-	case n.OutputFile == "":
+	case n.OutputFile == "", st.Status != Completed:
 		if v, err := e.out.View(0, ResultLimit); err == nil {
 			n.Result = v.Text
 		}

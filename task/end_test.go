@@ -309,7 +309,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Where there is no file to read, the notification carries the output itself.
+// Where there is no file to read, or the end went wrong, the notification carries
+// the output itself.
 func TestResultOfTheNotification(t *testing.T) {
 	inbox := new(notify.Queue)
 	tasks, err := task.Open(t.Context(), task.Config{Notify: inbox, MemLimit: 10_000})
@@ -330,7 +331,14 @@ func TestResultOfTheNotification(t *testing.T) {
 
 	spilled := end(strings.Repeat("x", 10_001), "")
 	require.NotEmpty(t, spilled.OutputFile)
-	require.Empty(t, spilled.Result)
+	require.Empty(t, spilled.Result, "the model can read the file")
+
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	f.Print(strings.Repeat("x", 20_000) + "error: BOOM\n")
+	f.End(task.Result{Status: task.Failed})
+	failed := drain(t, inbox)[0]
+	require.NotEmpty(t, failed.OutputFile)
+	require.Contains(t, failed.Result, "error: BOOM", "an end that went wrong says more")
 	require.NoError(t, tasks.Close())
 }
 

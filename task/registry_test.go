@@ -61,7 +61,7 @@ func TestLifeOfATask(t *testing.T) {
 		require.Equal(t, task.Exited, st.Reason)
 		require.Equal(t, created.Add(2*time.Second), st.Ended)
 		require.True(t, st.Notified)
-		require.Equal(t, `Background task "review" completed`, st.Summary)
+		require.Equal(t, `Background task "/review" completed`, st.Summary)
 
 		require.ErrorIs(t, h.Finish(task.Result{Status: task.Failed}), task.ErrEnded)
 		require.ErrorIs(t, h.Start(new(hostTask)), task.ErrEnded)

@@ -3,10 +3,12 @@ package task
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/afoot-go/afoot/internal/text"
 	"github.com/afoot-go/afoot/output"
 )
 
@@ -53,6 +55,19 @@ type Exit struct {
 	Code    int    `json:"code"`             // -1 if there is none
 	Signal  string `json:"signal,omitzero"`  // such as "SIGKILL"
 	Unknown bool   `json:"unknown,omitzero"` // somebody else in the host waited for it first
+}
+
+// nameLimit is the number of characters of a name.
+const nameLimit = 120
+
+// Name returns what summaries call the task: its command, if it runs one that is
+// short enough to be recognised, otherwise its description. It has at most 120
+// characters.
+func (s State) Name() string {
+	if s.Command != "" && len(s.Command) <= nameLimit && !strings.Contains(s.Command, "\n") {
+		return s.Command
+	}
+	return text.Clip(s.Description, nameLimit)
 }
 
 // clone returns s without memory shared with s.

@@ -3,6 +3,7 @@ package task_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -93,4 +94,18 @@ func TestStateIsAPlainValue(t *testing.T) {
 	require.NoError(t, f.Kill(t.Context()), "ends what is left")
 	_, err = f.Take(t.Context())
 	require.NoError(t, err)
+}
+
+func TestName(t *testing.T) {
+	long := strings.Repeat("x", 121)
+	for _, tt := range []struct{ command, description, want string }{
+		{"make", "compile", "make"},
+		{"", "compile", "compile"},
+		{long, "compile", "compile"},
+		{long[:120], "compile", long[:120]},
+		{"a\nb", "two lines", "two lines"},
+		{long, long, long[:119] + "…"},
+	} {
+		require.Equal(t, tt.want, task.State{Command: tt.command, Description: tt.description}.Name())
+	}
 }

@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/afoot-go/afoot/internal/proc"
-	"github.com/afoot-go/afoot/internal/text"
 	"github.com/afoot-go/afoot/task"
 )
 
@@ -35,7 +33,6 @@ func (e *SurvivorError) Error() string {
 type command struct {
 	shell *Shell
 	h     *task.Handle
-	name  string // in the summary
 	proc  *proc.Process
 	limit time.Duration // 0: none
 	grace time.Duration
@@ -61,7 +58,7 @@ type killing struct {
 // to read what it prints.
 func (s *Shell) newCommand(h *task.Handle, cmd Command, p *proc.Process, dir string) (*command, error) {
 	c := &command{
-		shell: s, h: h, name: shortName(cmd), proc: p,
+		shell: s, h: h, proc: p,
 		limit: cmd.TimeLimit, grace: s.cfg.Grace,
 		eof: make(chan struct{}), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
@@ -246,19 +243,6 @@ func (c *command) end(k *killing) {
 	close(k.done)
 }
 
-// nameLimit is the number of characters of a command in a summary.
-const nameLimit = 120
-
-// shortName returns what a summary calls the command: the command itself if it
-// is short enough to be recognised, otherwise its description.
-func shortName(cmd Command) string {
-	name := strings.TrimSpace(cmd.text())
-	if cmd.Description != "" && (len(name) > nameLimit || strings.Contains(name, "\n")) {
-		name = cmd.Description
-	}
-	return text.Clip(name, nameLimit)
-}
-
 // summary words the end in one line.
 func (c *command) summary(res task.Result) string {
 	st := c.h.State()
@@ -275,7 +259,7 @@ func (c *command) summary(res task.Result) string {
 	default:
 		how = "completed (exit code 0)"
 	}
-	s := fmt.Sprintf("Background command \"%s\" %s", c.name, how)
+	s := fmt.Sprintf("Background command \"%s\" %s", st.Name(), how)
 	if st.OutputDropped > 0 {
 		s += fmt.Sprintf("; %d bytes of output were not kept", st.OutputDropped)
 	}
