@@ -21,8 +21,18 @@ type file struct {
 	ended bool       // f is closed as soon as nobody uses it
 }
 
-// writeAt is for the one writer there is, before end.
-func (x *file) writeAt(p []byte, off int64) (int, error) { return x.f.WriteAt(p, off) }
+// append writes p at off, the end of the file, and returns how much of it is
+// there. It is for the one writer there is, before end.
+func (x *file) append(p []byte, off int64) (n int, err error) {
+	if n, err = x.f.WriteAt(p, off); err == nil {
+		return n, nil
+	}
+	// Of a write that the disk took in part, os.File does not say how much.
+	if info, serr := x.f.Stat(); serr == nil {
+		n = int(max(0, min(info.Size()-off, int64(len(p)))))
+	}
+	return n, err
+}
 
 func (x *file) readAt(p []byte, off int64) (int, error) {
 	f, release, err := x.acquire()

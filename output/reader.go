@@ -37,6 +37,16 @@ func (o *TaskOutput) ReadAt(p []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
+// readable returns ErrClosed after Close.
+func (o *TaskOutput) readable() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
 // A Chunk is a piece of output.
 type Chunk struct {
 	Bytes   []byte `json:"bytes"`            // raw
@@ -57,7 +67,7 @@ func (o *TaskOutput) Since(offset int64, limit int) (Chunk, error) {
 	st := o.Stat()
 	c := Chunk{Next: offset, Dropped: st.Dropped}
 	if offset >= st.Size {
-		return c, nil
+		return c, o.readable()
 	}
 	p := make([]byte, min(int64(limit), st.Size-max(0, offset)))
 	n, err := o.ReadAt(p, offset)
@@ -71,7 +81,7 @@ func (o *TaskOutput) Tail(n int) (Chunk, error) {
 	n = max(0, min(n, MaxSince))
 	from := max(0, o.Stat().Size-int64(n))
 	if n == 0 {
-		return Chunk{Next: from}, nil
+		return Chunk{Next: from}, o.readable()
 	}
 	return o.Since(from, n)
 }

@@ -19,7 +19,8 @@ const (
 )
 
 var (
-	// ErrClosed is returned by calls on an output, or on a [Dir], after its Close.
+	// ErrClosed is returned by reads of an output after its Close, and for a new
+	// file in a [Dir] after its Close.
 	ErrClosed = errors.New("output: closed")
 
 	// ErrEnded is returned by a Write after [TaskOutput.End].
@@ -158,7 +159,7 @@ func (o *TaskOutput) write(p []byte) (first bool, err error) {
 	}
 	n := 0
 	if file != nil {
-		n, err = file.writeAt(keep, size)
+		n, err = file.append(keep, size)
 	}
 
 	o.mu.Lock()
@@ -194,7 +195,7 @@ func (o *TaskOutput) spill() (*file, error) {
 		return nil, err
 	}
 	for i, chunk := range o.mem {
-		if _, err := file.writeAt(chunk, int64(i)*chunkSize); err != nil {
+		if _, err := file.append(chunk, int64(i)*chunkSize); err != nil {
 			return nil, errors.Join(err, file.discard())
 		}
 	}
@@ -259,6 +260,19 @@ func (o *TaskOutput) Close() error {
 		return nil
 	}
 	return o.own.Close()
+}
+
+// Discard closes the output and removes its file, if it has one: for an output
+// that turned out not to be wanted.
+func (o *TaskOutput) Discard() error {
+	err := o.Close()
+	o.mu.Lock()
+	file := o.file
+	o.mu.Unlock()
+	if file == nil || o.own != nil {
+		return err
+	}
+	return errors.Join(err, file.dir.remove(file.name))
 }
 
 // Stat describes an output at one moment.

@@ -42,7 +42,7 @@ func (o *TaskOutput) View(offset int64, limit int) (View, error) {
 	limit = min(limit, MaxView)
 	st := o.Stat()
 	if offset >= st.Size {
-		return View{Next: offset}, nil
+		return View{Next: offset}, o.readable()
 	}
 	end, err := o.wholeUntil(offset, st)
 	if err != nil {

@@ -59,14 +59,15 @@ func (h *Handle) attachment(limit int) (notify.Notification, bool) {
 	n.Source = notify.Progress
 	n.Summary = fmt.Sprintf("Background task \"%s\" is running: %d bytes of new output", st.Name(), v.Next-st.OutputTold)
 	n.Result, n.Time = v.Text, time.Now()
-	n.Told = func() error { h.r.outputTold(h.e, v.Next); return nil }
+	n.Told = func() error { return h.r.outputTold(h.e, v.Next) }
 	return n, true
 }
 
 // outputTold records that the model has been shown the output up to next.
-func (r *Registry) outputTold(e *entry, next int64) {
+func (r *Registry) outputTold(e *entry, next int64) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	e.shown = time.Now()
 	e.base.change(func(s *State) { s.OutputTold = max(s.OutputTold, next) })
+	r.mu.Unlock()
+	return r.persist(e, recState)
 }

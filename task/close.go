@@ -98,7 +98,7 @@ func (r *Registry) close() error {
 	for _, h := range r.handles(func(*entry) bool { return true }) {
 		errs = append(errs, h.e.out.Close())
 	}
-	errs = append(errs, r.spill.Close())
+	errs = append(errs, r.spill.Close(), r.closeSessions())
 	r.closeWatchers()
 
 	closed := &CloseError{Killed: states(killed), Left: states(left), Untold: states(untold), Err: errors.Join(errs...)}

@@ -42,34 +42,44 @@ func (h *Handle) Finish(res Result) error {
 	return h.r.end(h.e, res)
 }
 
-// end is the one way to the end of a run: terminal state, latch, push, waiters,
-// in that order. A state that says it has ended is final, and whoever has been
-// told or woken finds it so.
+// end is the one way to the end of a run: terminal state, journal, latch, push,
+// waiters, in that order. A state that says it has ended is final, and whoever
+// has been told or woken finds it so; and what anybody was told is on record.
 func (r *Registry) end(e *entry, res Result) error {
+	if !r.setEnded(e, res) {
+		return ErrEnded
+	}
 	if !res.OutputOpen {
 		e.out.End()
 	}
-	st, ok := r.setEnded(e, res)
-	if !ok {
-		return ErrEnded
-	}
-	if r.claimEnd(e) {
-		r.cfg.Notify.Push(r.endNotification(e, st, res))
-	}
-	close(e.done)
+	r.persist(e, recEnd)
+	r.announce(e)
 	return nil
 }
 
+// announce tells of an end that is on record.
+func (r *Registry) announce(e *entry) {
+	switch r.claimEnd(e) {
+	case toSink:
+		r.cfg.Notify.Push(r.endNotification(e))
+	case byHand:
+		r.markTold(e) // Close says if it is not on record
+	case toTaker: // Take says when it is told
+	}
+	close(e.done)
+}
+
 // setEnded sets the terminal state, if there is none yet.
-func (r *Registry) setEnded(e *entry, res Result) (State, bool) {
+func (r *Registry) setEnded(e *entry, res Result) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e.base.status().Terminal() {
-		return State{}, false
+		return false
 	}
 	e.base.change(func(s *State) {
 		s.Status, s.Ended = res.Status, time.Now()
 		s.Exit, s.Error, s.Descendants = res.Exit, res.Error, res.Descendants
+		s.Result = text.Clip(res.Text, ResultLimit)
 		s.Reason = endReason(s.Reason, res)
 		if s.Status != Killed {
 			s.KilledBy = Root
@@ -81,7 +91,7 @@ func (r *Registry) setEnded(e *entry, res Result) (State, bool) {
 	})
 	r.releaseLocked(e.typ)
 	r.emitLocked(e)
-	return e.base.State(), true
+	return true
 }
 
 // endReason returns why a run ended that was asked to for the reason asked.
@@ -107,21 +117,26 @@ func summary(s *State) string {
 	return end
 }
 
-// claimEnd claims the latch. It reports whether the end is to be pushed: not if
-// it is taken, or announced by whoever claimed the latch before.
-func (r *Registry) claimEnd(e *entry) bool {
+// Who tells of an end.
+const (
+	byHand  = iota // whoever claimed the latch before, or nobody: there is no sink
+	toTaker        // whoever takes the result
+	toSink         // the queue
+)
+
+// claimEnd claims the latch and says who tells of the end.
+func (r *Registry) claimEnd(e *entry) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.settled = true
 	switch claimed := e.base.ClaimNotification(); {
 	case claimed && e.takers > 0:
-		return false // Take says when it is told
+		return toTaker
 	case claimed && r.cfg.Notify != nil:
 		e.pushed = true
-		return true
+		return toSink
 	}
-	e.told = time.Now()
-	return false
+	return byHand
 }
 
 // endID is the id of the notification of the end.
@@ -129,15 +144,15 @@ func (e *entry) endID() string { return string(e.id) + ".1" }
 
 // endNotification is what the model is told of the end. Where there is no file
 // to read, or where the end went wrong, it carries the output itself.
-func (r *Registry) endNotification(e *entry, st State, res Result) notify.Notification {
+func (r *Registry) endNotification(e *entry) notify.Notification {
+	st := e.handle.State()
 	n := e.notification(st)
 	n.ID = e.endID()
-	n.Status, n.Summary, n.Time = st.Status.String(), st.Summary, st.Ended
-	n.Priority = e.priority
-	n.Told = func() error { r.markTold(e); return nil }
+	n.Status, n.Summary, n.Time, n.Priority = st.Status.String(), st.Summary, st.Ended, st.Priority
+	n.Told = func() error { return r.markTold(e) }
 	switch {
-	case res.Text != "":
-		n.Result = text.Clip(res.Text, ResultLimit)
+	case st.Result != "":
+		n.Result = st.Result
 	case n.OutputFile == "", st.Status != Completed:
 		if v, err := e.out.View(0, ResultLimit); err == nil {
 			n.Result = v.Text
@@ -155,12 +170,17 @@ func (e *entry) notification(st State) notify.Notification {
 }
 
 // markTold records that the model knows of the end.
-func (r *Registry) markTold(e *entry) {
+func (r *Registry) markTold(e *entry) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e.told.IsZero() {
+	first := e.told.IsZero()
+	if first {
 		e.told = time.Now()
 	}
+	r.mu.Unlock()
+	if !first {
+		return nil
+	}
+	return r.persist(e, recTold)
 }
 
 // Kill ends the task and waits until it is gone, whole. Killing a task that has
@@ -206,11 +226,14 @@ func (r *Registry) askToEnd(e *entry, why EndReason, by Owner) Task {
 
 func (r *Registry) forgetDescendants(e *entry) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	gone := false
 	e.base.change(func(s *State) { gone, s.Descendants = len(s.Descendants) > 0, nil })
 	if gone {
 		r.emitLocked(e)
+	}
+	r.mu.Unlock()
+	if gone {
+		r.persist(e, recState)
 	}
 }
 

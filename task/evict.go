@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -27,7 +28,12 @@ func (r *Registry) Evict(ctx context.Context, id ID) error {
 	if !free {
 		return fmt.Errorf("%w: %s", ErrInUse, id)
 	}
-	return h.e.out.Close()
+	return r.forget(h.e)
+}
+
+// forget lets go of what is left of a task that is known no more.
+func (r *Registry) forget(e *entry) error {
+	return errors.Join(r.persist(e, recEvicted), e.out.Close())
 }
 
 // freeLocked reports whether nobody needs the task any more.
@@ -50,7 +56,7 @@ func (r *Registry) evictDue() {
 	}
 	r.mu.Unlock()
 	for _, e := range due {
-		e.out.Close()
+		r.forget(e) // Close says what could not be recorded
 	}
 }
 

@@ -34,8 +34,8 @@ type Func func(ctx context.Context, run *Run) (text string, err error)
 
 // Go runs f as a task in a goroutine of its own. The context given to f has the
 // values of ctx but not its end: it ends when the task is killed, with the cause
-// ErrKilled, and f is then expected to return. Errors are those of
-// [Registry.Register].
+// ErrKilled, and f is then expected to return. The error is one of
+// [Registry.Register], or ErrEnded if the task was killed before f was called.
 func (r *Registry) Go(ctx context.Context, spec Spec, f Func) (*Handle, error) {
 	h, err := r.Register(ctx, spec)
 	if err != nil {

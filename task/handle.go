@@ -52,6 +52,14 @@ func (h *Handle) Start(t Task) error {
 	if t == nil {
 		panic("task: Handle.Start called with a nil Task")
 	}
+	if err := h.start(t); err != nil {
+		return err
+	}
+	h.r.persist(h.e, recStarted)
+	return nil
+}
+
+func (h *Handle) start(t Task) error {
 	h.r.mu.Lock()
 	defer h.r.mu.Unlock()
 	switch status := h.e.base.status(); {
@@ -95,6 +103,7 @@ func (h *Handle) Update(f func(State) State) error {
 			return fmt.Errorf("task: Update of %s changes what only the registry may", h.e.id)
 		}
 		if h.swap(base, rev, changed.clone()) {
+			h.r.persist(h.e, recState)
 			return nil
 		}
 	}
@@ -171,7 +180,7 @@ func (t *Taker) Take(ctx context.Context) (State, error) {
 	if pushed {
 		h.r.cfg.Notify.Retract(h.e.endID())
 	}
-	h.r.markTold(h.e)
+	h.r.markTold(h.e) // Close says if it is not on record
 	return h.State(), nil
 }
 

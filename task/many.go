@@ -18,11 +18,9 @@ func (r *Registry) WaitAll(ctx context.Context, ids ...ID) ([]State, error) {
 	}
 	states := make([]State, len(handles))
 	for i, h := range handles {
-		st, werr := h.Wait(ctx)
-		states[i] = st
-		err = werr // once ctx has ended, only tasks that have not are errors
-		if werr != nil {
-			err = ctx.Err()
+		var werr error
+		if states[i], werr = h.Wait(ctx); werr != nil {
+			err = werr
 		}
 	}
 	return states, err
@@ -92,18 +90,23 @@ func (e *entry) leftLocked() bool {
 // and may ask for them. The owners below owner go with them. Ends that are in
 // owner's queue already stay there.
 func (r *Registry) Adopt(owner, newOwner Owner) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if owner == newOwner {
 		return
 	}
+	var adopted []*entry
+	r.mu.Lock()
 	for _, e := range r.tasks {
 		if e.ownerLocked() == owner {
 			e.base.change(func(s *State) { s.Owner = newOwner })
 			r.emitLocked(e)
+			adopted = append(adopted, e)
 		}
 	}
 	r.family.move(owner, newOwner)
+	r.mu.Unlock()
+	for _, e := range adopted {
+		r.persist(e, recState)
+	}
 }
 
 // Idle reports whether owner, and every owner below it, has nothing going on:

@@ -36,10 +36,15 @@ func WithOwner(ctx context.Context, owner Owner) context.Context {
 
 // OwnerOf returns the owner that ctx acts for: the innermost WithOwner, or Root.
 func OwnerOf(ctx context.Context) Owner {
-	if l := lineageOf(ctx); l != nil {
-		return l.owner
+	return lineageOf(ctx).current()
+}
+
+// current returns the owner of l, which is nil for the root.
+func (l *lineage) current() Owner {
+	if l == nil {
+		return Root
 	}
-	return Root
+	return l.owner
 }
 
 func lineageOf(ctx context.Context) *lineage {
@@ -57,17 +62,19 @@ func (f family) learn(l *lineage) {
 		return
 	}
 	f.learn(l.parent)
-	if l.parent != nil {
-		f.add(l.owner, l.parent.owner)
-	} else {
-		f.add(l.owner, Root)
-	}
+	f.add(l.owner, l.parent.current())
 }
 
+// add places a new owner below parent, or below the root if parent is itself
+// below the new one: owners that were moved may have got there before it.
 func (f family) add(owner, parent Owner) {
-	if _, known := f[owner]; !known && owner != Root && owner != parent {
-		f[owner] = parent
+	if _, known := f[owner]; known || owner == Root {
+		return
 	}
+	if f.within(parent, owner) {
+		parent = Root
+	}
+	f[owner] = parent
 }
 
 // within reports whether owner is ancestor or below it. All are below the root.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -34,6 +35,16 @@ var (
 // Config says what a [Registry] works with.
 // The zero Config is ready to use.
 type Config struct {
+	// Dir is the directory below which each session has one of its own, with the
+	// records of its tasks and their outputs: they outlive the host. It is made if
+	// need be, mode 0700. If empty, records live in memory and end with the host.
+	Dir string
+
+	// Session names the session in Dir: the next host that opens it finds its
+	// tasks. If empty, the session has no name, and the next host without a name
+	// finds them. It needs Dir.
+	Session string
+
 	// Notify gets the notifications: a *notify.Queue, or a *notify.Hub where
 	// several agents have a queue each. If nil, ends are not announced, and
 	// count as told; Wait, Take and Watch tell of them.
@@ -133,20 +144,23 @@ type Spec struct {
 // A Registry knows the tasks of one session, running and ended.
 // Its methods may be called from any goroutine.
 type Registry struct {
-	cfg   Config
-	kinds map[Type]Kind
-	spill output.Dir
+	cfg      Config
+	kinds    map[Type]Kind
+	spill    output.Dir
+	own      *session   // nil without Config.Dir
+	sessions []*session // own, and those of dead hosts whose tasks are here
 
-	mu       sync.Mutex // guards the fields below; taken before StateBase.mu
-	tasks    map[ID]*entry
-	created  uint64 // tasks so far
-	running  map[Type]int
-	live     int // tasks that have not ended
-	family   family
-	watchers map[*watcher]struct{}
-	shut     bool          // refuses new tasks
-	idle     chan struct{} // closed when live becomes 0; nil while nobody waits
-	swept    time.Time     // when eviction last looked
+	mu        sync.Mutex // guards the fields below; taken before StateBase.mu
+	tasks     map[ID]*entry
+	created   uint64 // tasks so far
+	running   map[Type]int
+	live      int // tasks that have not ended
+	family    family
+	watchers  map[*watcher]struct{}
+	unwatched bool          // closed: a new watcher sees nothing
+	shut      bool          // refuses new tasks
+	idle      chan struct{} // closed when live becomes 0; nil while nobody waits
+	swept     time.Time     // when eviction last looked
 
 	closing sync.Once
 	life    context.Context // ends when Close has killed everything
@@ -154,7 +168,14 @@ type Registry struct {
 	work    sync.WaitGroup // the registry's own goroutines; added to with mu held, before life ends
 }
 
-// Open returns a registry without tasks. Close ends it.
+// Open returns a registry. Close ends it.
+//
+// With Config.Dir it has the tasks that earlier hosts of the session left. An end
+// that nobody was told is pushed again, under the same id. A task that had not
+// ended is given to its kind to recover; what cannot be, has failed, because its
+// host was lost, and that is told once. Without a name the session is a new one,
+// and the tasks are those of all sessions without a name whose hosts are dead. A
+// named session that another host has open is ErrSessionHeld.
 //
 // The context bounds the opening only.
 func Open(ctx context.Context, cfg Config) (*Registry, error) {
@@ -163,6 +184,9 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 	}
 	if cfg.OutputLimit < 0 || cfg.MemLimit < 0 || cfg.MaxRunning < 0 || cfg.CloseLimit < 0 {
 		return nil, errors.New("task: negative limit in Config")
+	}
+	if cfg.Session != "" && cfg.Dir == "" {
+		return nil, fmt.Errorf("task: session %q without a Config.Dir", cfg.Session)
 	}
 	cfg.Kinds = slices.Clone(cfg.Kinds)
 	cfg.TaskCreated = slices.Clone(cfg.TaskCreated)
@@ -176,14 +200,27 @@ func Open(ctx context.Context, cfg Config) (*Registry, error) {
 		family:   make(family),
 		watchers: make(map[*watcher]struct{}),
 	}
-	r.life, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, k := range cfg.Kinds {
 		if r.kinds[k.Type()] != nil {
 			return nil, fmt.Errorf("task: two kinds of type %s", k.Type())
 		}
 		r.kinds[k.Type()] = k
 	}
+	r.life, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if cfg.Dir != "" {
+		if err := r.openSessions(ctx); err != nil {
+			return nil, errors.Join(err, r.closeSessions())
+		}
+	}
 	return r, nil
+}
+
+// Dir returns the directory of the registry's session, or "" if it has none.
+func (r *Registry) Dir() string {
+	if r.own == nil {
+		return ""
+	}
+	return r.own.dir.Path()
 }
 
 // Kind returns the kind of tasks of type t that the registry was opened with,
@@ -192,14 +229,14 @@ func (r *Registry) Kind(t Type) Kind { return r.kinds[t] }
 
 // An entry is a task in a registry.
 type entry struct {
-	handle   Handle // the one that is given out
-	id       ID
-	typ      Type
-	priority notify.Priority // of the end; zero: the queue's rule
-	seq      uint64          // order of creation
-	out      *output.TaskOutput
-	done     chan struct{} // closed when the end has been announced
-	own      StateBase     // what base is, unless the task type embeds one
+	handle  Handle // the one that is given out
+	id      ID
+	typ     Type
+	seq     uint64   // order of creation
+	session *session // where it is recorded; nil: nowhere
+	out     *output.TaskOutput
+	done    chan struct{} // closed when the end has been announced
+	own     StateBase     // what base is, unless the task type embeds one
 
 	// The fields below are guarded by Registry.mu.
 	base    *StateBase
@@ -234,49 +271,94 @@ func (r *Registry) Register(ctx context.Context, spec Spec) (*Handle, error) {
 			return nil, &RefusedError{Description: described, Err: err}
 		}
 	}
+	if err := r.admit(spec.Type); err != nil {
+		return nil, err
+	}
 	e, err := r.newEntry(spec)
+	if err == nil {
+		err = r.add(e, lineage)
+	}
 	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.releaseLocked(spec.Type)
 		return nil, err
 	}
+	r.persist(e, recIntent)
+	return &e.handle, nil
+}
 
+// add makes a new task known.
+func (r *Registry) add(e *entry, l *lineage) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.admitLocked(spec.Type); err != nil {
-		return nil, err
+	if !r.shut {
+		defer r.mu.Unlock()
+		r.family.learn(l)
+		r.family.add(e.own.state.Owner, l.current())
+		r.addLocked(e)
+		return nil
 	}
-	r.family.learn(lineage)
-	r.family.add(spec.Owner, OwnerOf(ctx))
+	r.mu.Unlock()
+	return errors.Join(ErrClosed, e.out.Discard()) // closed while the output was made
+}
+
+// addLocked makes a task known.
+func (r *Registry) addLocked(e *entry) {
 	r.created++
 	e.seq = r.created
 	r.tasks[e.id] = e
 	r.emitLocked(e)
-	return &e.handle, nil
 }
 
 // newEntry makes an entry that is in no registry yet.
 func (r *Registry) newEntry(spec Spec) (*entry, error) {
-	id := NewID(spec.Type)
-	e := &entry{id: id, typ: spec.Type, priority: spec.Priority, done: make(chan struct{})}
+	e := &entry{typ: spec.Type, session: r.own, done: make(chan struct{})}
+	e.handle = Handle{r: r, e: e}
 	cfg := output.Config{
 		Dir:      &r.spill,
-		Name:     string(id),
 		MemLimit: r.cfg.MemLimit,
 		Limit:    cmp.Or(spec.OutputLimit, r.cfg.OutputLimit),
+	}
+	if r.own != nil {
+		cfg.Dir, cfg.Through = r.own.outputs, true
 	}
 	if !spec.DropOutput {
 		cfg.OnLimit = func() { r.outputFull(e) }
 	}
-	e.handle = Handle{r: r, e: e}
 	var err error
-	if e.out, err = output.New(cfg); err != nil {
+	for { // an id that is in use is not taken, nor one whose output is still there
+		e.id = NewID(spec.Type)
+		cfg.Name = string(e.id)
+		if r.known(e.id) {
+			continue
+		}
+		if e.out, err = output.New(cfg); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("task: %w", err)
 	}
 	e.base, e.own.out = &e.own, e.out
 	e.own.state = State{
-		ID: id, Run: 1, Type: spec.Type, Description: spec.Description, Command: spec.Command,
-		ToolUseID: spec.ToolUseID, Owner: spec.Owner, Created: time.Now(), Data: slices.Clone(spec.Data),
+		ID: e.id, Run: 1, Type: spec.Type, Description: spec.Description, Command: spec.Command,
+		ToolUseID: spec.ToolUseID, Owner: spec.Owner, Created: time.Now(), Priority: spec.Priority,
+		Data: slices.Clone(spec.Data),
 	}
 	return e, nil
+}
+
+func (r *Registry) known(id ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tasks[id] != nil
+}
+
+// admit counts one more live task of type t, or says why there may be none.
+func (r *Registry) admit(t Type) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.admitLocked(t)
 }
 
 // admitLocked counts one more live task of type t, or says why there may be

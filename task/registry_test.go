@@ -209,6 +209,10 @@ type kind struct {
 func (k *kind) Type() task.Type { return "counted" }
 func (k *kind) Close() error    { k.closed++; return k.err }
 
+func (k *kind) Recover(context.Context, *task.Handle) (task.Task, error) {
+	return nil, task.ErrGone
+}
+
 func TestKinds(t *testing.T) {
 	k := &kind{err: errors.New("socket in use")}
 	tasks, err := task.Open(t.Context(), task.Config{Kinds: []task.Kind{k}})

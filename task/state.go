@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/afoot-go/afoot/internal/text"
+	"github.com/afoot-go/afoot/notify"
 	"github.com/afoot-go/afoot/output"
 )
 
@@ -34,6 +35,7 @@ type State struct {
 	Exit     *Exit     `json:"exit,omitzero"`      // how its process ended, if it had one
 	Error    string    `json:"error,omitzero"`     // what went wrong, in words
 	Summary  string    `json:"summary,omitzero"`   // the end in one line
+	Result   string    `json:"result,omitzero"`    // what it handed back, clipped to ResultLimit characters
 
 	Stalled         bool  `json:"stalled,omitzero"`           // it seems to wait for an answer
 	WaitingForInput bool  `json:"waiting_for_input,omitzero"` // it is known to
@@ -46,8 +48,9 @@ type State struct {
 	OutputFile    string `json:"output_file,omitzero"`    // set while the output has a file
 	OutputTold    int64  `json:"output_told,omitzero"`    // the model has been shown the bytes up to here
 
-	Notified bool            `json:"notified"`      // the latch: somebody has announced the end, or is about to
-	Data     json.RawMessage `json:"data,omitzero"` // the kind's own
+	Priority notify.Priority `json:"priority,omitzero"` // of the end; zero: the queue\'s rule
+	Notified bool            `json:"notified"`          // the latch: somebody has announced the end, or is about to
+	Data     json.RawMessage `json:"data,omitzero"`     // the kind's own
 }
 
 // An Exit is how a process ended.
@@ -137,6 +140,14 @@ func (b *StateBase) change(f func(*State)) {
 	defer b.mu.Unlock()
 	f(&b.state)
 	b.rev++
+}
+
+// image returns the state and how often it has been changed.
+func (b *StateBase) image() (State, uint64) {
+	b.mu.Lock()
+	rev := b.rev
+	b.mu.Unlock()
+	return b.State(), rev // a change in between only makes the state newer than it says
 }
 
 // changeAt is change, unless the state is no longer at rev.

@@ -57,6 +57,7 @@ const (
 	Signaled   EndReason = "signaled"    // a signal that nobody here sent
 	NotStarted EndReason = "not started" // refused at start
 	Panicked   EndReason = "panicked"    // the function panicked
+	HostLost   EndReason = "host lost"   // the host died before the task ended
 )
 
 // Reasons of runs that were killed.

@@ -1,6 +1,12 @@
 package task
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrGone is what a kind says of a task that runs no more.
+var ErrGone = errors.New("task: gone")
 
 // A Task is background work that can be stopped.
 // Implementations must be safe for concurrent use.
@@ -27,6 +33,12 @@ type Task interface {
 type Kind interface {
 	// Type returns the type of the kind's tasks.
 	Type() Type
+
+	// Recover takes up a task that had not ended when its host died. It returns
+	// the task as it runs now, or an error that matches ErrGone if it runs no
+	// more; then, and with any other error, the registry ends it as failed. A
+	// task that the host alone kept alive Recover first puts an end to.
+	Recover(ctx context.Context, h *Handle) (Task, error)
 
 	// Close releases what the kind holds. The registry calls it once, from its
 	// own Close, when the tasks have been killed.

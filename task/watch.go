@@ -29,6 +29,9 @@ func (r *Registry) Watch(ctx context.Context) iter.Seq[Event] {
 	w := &watcher{asker: OwnerOf(ctx), wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	r.watchers[w] = struct{}{}
+	if r.unwatched {
+		r.unwatchLocked(w)
+	}
 	r.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { r.unwatch(w) })
 
@@ -95,6 +98,7 @@ func (r *Registry) unwatchLocked(w *watcher) {
 func (r *Registry) closeWatchers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.unwatched = true
 	for w := range r.watchers {
 		r.unwatchLocked(w)
 	}

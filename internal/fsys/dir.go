@@ -186,6 +186,9 @@ func (d *Dir) Remove(name string) error {
 	return observe("remove", filepath.Join(d.path, name), func() error { return d.handle.remove(name) })
 }
 
+// IsThere reports whether the directory's path still leads to it.
+func (d *Dir) IsThere() bool { return d.handle.isAt(d.path) }
+
 // Names returns the names of all entries, in no order.
 func (d *Dir) Names() ([]string, error) { return d.handle.names() }
 
@@ -196,7 +199,7 @@ func (d *Dir) RemoveAll() error {
 	for _, name := range names {
 		err = errors.Join(err, d.Remove(name))
 	}
-	if d.handle.isAt(d.path) {
+	if d.IsThere() {
 		err = errors.Join(err, observe("rmdir", d.path, func() error { return os.Remove(d.path) }))
 	}
 	return errors.Join(err, d.Close())

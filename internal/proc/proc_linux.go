@@ -27,6 +27,7 @@ type Process struct {
 	Output *os.File // what it and its children print; the caller reads and closes it
 
 	pid    int
+	id     Identity
 	handle *os.File      // pidfd; outlives the reaping, so that the group can be signalled
 	exited chan struct{} // closed when the process has been reaped
 	exit   Exit          // set before exited is closed, read only after
@@ -54,6 +55,7 @@ func Start(s Spec) (*Process, error) {
 	if pidfd >= 0 {
 		p.handle = pollable(pidfd, "pidfd")
 	}
+	p.id = identify(pid, p.handle) // before it can be reaped
 	go p.wait()
 	return p, nil
 }
@@ -129,6 +131,9 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 
 // Pid returns the process's id, which is also that of its group and session.
 func (p *Process) Pid() int { return p.pid }
+
+// Identity returns what tells the process from others of its number.
+func (p *Process) Identity() Identity { return p.id }
 
 // Exited returns a channel that is closed when the process has ended and been
 // reaped.
@@ -239,18 +244,22 @@ func members(pgid int) (pids []int) {
 	return pids
 }
 
-// stat returns the state and the group of a process, as proc_pid_stat(5) has
-// them: the fields after the name, which stands in parentheses and may itself
-// hold any character.
+// stat returns the state and the group of a process, or zeros.
 func stat(pid string) (state byte, group int) {
-	b, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return 0, 0
-	}
-	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	f := statFields(pid)
 	if len(f) < 3 {
 		return 0, 0
 	}
 	group, _ = strconv.Atoi(string(f[2]))
 	return f[0][0], group
+}
+
+// statFields returns the fields of proc_pid_stat(5) from the third on: those
+// after the name, which stands in parentheses and may itself hold any character.
+func statFields(pid string) [][]byte {
+	b, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 }

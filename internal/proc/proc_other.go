@@ -23,6 +23,9 @@ func MarkInherited() {}
 // Pid returns 0.
 func (p *Process) Pid() int { return 0 }
 
+// Identity returns the pid alone.
+func (p *Process) Identity() Identity { return Identity{PID: p.Pid()} }
+
 // Exited returns a nil channel.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 

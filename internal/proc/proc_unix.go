@@ -85,6 +85,9 @@ func MarkInherited() {}
 // Pid returns the process's id, which is also that of its group and session.
 func (p *Process) Pid() int { return p.child.Pid }
 
+// Identity returns the pid alone.
+func (p *Process) Identity() Identity { return Identity{PID: p.Pid()} }
+
 // Exited returns a channel that is closed when the process has ended and been
 // reaped.
 func (p *Process) Exited() <-chan struct{} { return p.exited }

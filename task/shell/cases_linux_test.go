@@ -82,14 +82,14 @@ func TestB09OutputIsThereAtNotification(t *testing.T) {
 
 func TestB10PromotionLosesNothing(t *testing.T) {
 	b := open(t, shell.Config{})
-	go1 := t.TempDir() + "/go"
+	flag := t.TempDir() + "/go"
 	res, err := b.sh.Run(t.Context(), b.tasks, shell.Command{
-		Script: "echo early; until test -e " + go1 + "; do sleep 0.05; done; echo late",
+		Script: "echo early; until test -e " + flag + "; do sleep 0.05; done; echo late",
 	}, 500*ms)
 	require.NoError(t, err)
 	require.True(t, res.Backgrounded)
 	require.Equal(t, "early\n", res.Output)
-	require.NoError(t, os.WriteFile(go1, nil, 0o600))
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	st := b.wait(res.Handle)
 	require.Equal(t, "early\nlate\n", text(t, res.Handle))
 	require.True(t, st.Backgrounded)
@@ -144,13 +144,13 @@ func TestE02ProcessSubstitution(t *testing.T) {
 func TestOutputAfterTheEnd(t *testing.T) {
 	b := open(t, shell.Config{})
 	b.tellAll()
-	go1 := t.TempDir() + "/go"
-	h := b.script("(until test -e " + go1 + "; do sleep 0.05; done; echo late) & echo early")
+	flag := t.TempDir() + "/go"
+	h := b.script("(until test -e " + flag + "; do sleep 0.05; done; echo late) & echo early")
 	st := b.wait(h)
 	require.Equal(t, task.Completed, st.Status)
 	require.NotEmpty(t, st.Descendants)
 	require.False(t, h.Output().Stat().Ended)
-	require.NoError(t, os.WriteFile(go1, nil, 0o600))
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	select {
 	case <-h.Output().More(int64(len("early\n"))):
 	case <-time.After(patience):
@@ -201,14 +201,14 @@ func TestE07WaitIsBounded(t *testing.T) {
 func TestE08WaiterIsWoken(t *testing.T) {
 	b := open(t, shell.Config{})
 	b.tellAll()
-	go1 := t.TempDir() + "/go"
-	h := b.script("until test -e " + go1 + "; do sleep 0.05; done")
+	flag := t.TempDir() + "/go"
+	h := b.script("until test -e " + flag + "; do sleep 0.05; done")
 	states := make(chan task.State)
 	go func() {
 		st, _ := h.Wait(t.Context())
 		states <- st
 	}()
-	require.NoError(t, os.WriteFile(go1, nil, 0o600))
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
 	select {
 	case st := <-states:
 		require.Equal(t, task.Completed, st.Status)
@@ -466,7 +466,10 @@ func TestH20CloseSaysWhatItEnded(t *testing.T) {
 func TestH21KillRacesExit(t *testing.T) {
 	b := open(t, shell.Config{Shell: "/bin/sh", Grace: 100 * ms})
 	rounds := 300
-	if testing.Short() {
+	switch {
+	case os.Getenv("AFOOT_FULL") != "":
+		rounds = 10_000
+	case testing.Short():
 		rounds = 30
 	}
 	for range rounds {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,15 +50,39 @@ type Command struct {
 type Data struct {
 	PID int    `json:"pid"` // of the command, which leads a group and a session of that number
 	Dir string `json:"dir,omitzero"`
+
+	// The rest tells the process from others that have, had or will have its pid:
+	// the boot of the system, the clock tick of the start, and the inode of its
+	// pidfd where the kernel gives each its own.
+	Boot  string `json:"boot,omitzero"`
+	Start uint64 `json:"start,omitzero"`
+	Inode uint64 `json:"inode,omitzero"`
 }
+
+func newData(id proc.Identity, dir string) Data {
+	return Data{PID: id.PID, Dir: dir, Boot: id.Boot, Start: id.Start, Inode: id.Inode}
+}
+
+func (d Data) identity() proc.Identity {
+	return proc.Identity{PID: d.PID, Boot: d.Boot, Start: d.Start, Inode: d.Inode}
+}
+
+// markPrefix begins the name of the variable that marks a task's processes. The
+// name and not the value is the task's own: the processes of a host within a
+// task carry both marks.
+const markPrefix = "AFOOT_TASK_"
+
+func mark(h *task.Handle) string { return markPrefix + string(h.ID()) }
 
 // Start starts a command as a task and returns at once. Its end comes through
 // the registry's queue.
 //
 // The error matches ErrInvalid for a command that cannot be run as written, and
 // is otherwise that of [task.Registry.Register], or says why the command did
-// not start: then the task is recorded as failed, and nobody else is told. The
-// context bounds the starting only; the task belongs to its owner.
+// not start: then the task is recorded as failed, and nobody else is told. It matches
+// task.ErrEnded if the task was killed before the command had begun; that end is
+// told like any other. The context bounds the starting only; the task belongs to
+// its owner.
 func (s *Shell) Start(ctx context.Context, tasks *task.Registry, cmd Command) (*task.Handle, error) {
 	h, err := s.register(ctx, tasks, cmd)
 	if err != nil {
@@ -126,7 +151,7 @@ func (s *Shell) run(h *task.Handle, cmd Command) (*command, error) {
 	if cmd.Env != nil {
 		spec.Env = cmd.Env
 	}
-	spec.Env = override(spec.Env, cmd.SetEnv)
+	spec.Env = append(slices.Clip(override(spec.Env, cmd.SetEnv)), mark(h)+"=1")
 	if spec.Path, spec.Args, err = s.program(cmd); err != nil {
 		return nil, err
 	}

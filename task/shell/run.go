@@ -64,6 +64,7 @@ func (s *Shell) Run(ctx context.Context, tasks *task.Registry, cmd Command, prom
 	}
 	taker := h.Taker() // before the start: the end then goes to nobody else
 	if err := s.launch(h, cmd); err != nil {
+		taker.Take(context.WithoutCancel(ctx)) // it has ended, and the error tells of it
 		return Result{}, err
 	}
 	wait, stop := ctx, context.CancelFunc(func() {})

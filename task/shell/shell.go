@@ -61,6 +61,7 @@ type Shell struct {
 	cfg  Config
 	env  []string
 	path func() string
+	lost func() map[string][]int // processes with a mark that live when the first task is recovered
 
 	mu      sync.Mutex // guards the fields below
 	null    *os.File   // /dev/null, from the first command on
@@ -84,9 +85,13 @@ func New(cfg Config) *Shell {
 		cfg:  cfg,
 		env:  baseEnv(cfg),
 		path: sync.OnceValue(func() string { return cmp.Or(cfg.Shell, findShell()) }),
+		lost: sync.OnceValue(func() map[string][]int { return proc.Marked(markPrefix) }),
 		open: make(map[*command]struct{}),
 	}
 }
+
+// grace returns the time between SIGTERM and SIGKILL.
+func (s *Shell) grace() time.Duration { return cmp.Or(s.cfg.Grace, DefaultGrace) }
 
 func findShell() string {
 	if path, err := exec.LookPath("bash"); err == nil {

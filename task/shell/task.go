@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,23 +60,17 @@ type killing struct {
 func (s *Shell) newCommand(h *task.Handle, cmd Command, p *proc.Process, dir string) (*command, error) {
 	c := &command{
 		shell: s, h: h, proc: p,
-		limit: cmd.TimeLimit, grace: s.cfg.Grace,
+		limit: cmp.Or(cmd.TimeLimit, s.cfg.TimeLimit), grace: s.grace(),
 		eof: make(chan struct{}), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
 	c.free = sync.OnceFunc(func() { close(c.freed) })
-	if c.limit == 0 {
-		c.limit = s.cfg.TimeLimit
-	}
-	if c.grace == 0 {
-		c.grace = DefaultGrace
-	}
 	if err := s.add(c); err != nil {
 		p.Output.Close()
 		p.KillGroup(0)
 		p.Close()
 		return nil, err
 	}
-	data, _ := json.Marshal(Data{PID: p.Pid(), Dir: dir}) // no value of it fails
+	data, _ := json.Marshal(newData(p.Identity(), dir)) // no value of it fails
 	h.Update(func(st task.State) task.State { st.Data = data; return st })
 	return c, nil
 }
