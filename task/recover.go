@@ -143,6 +143,9 @@ func reopened(dir *output.Dir, id ID) *output.TaskOutput {
 	return out
 }
 
+// hostLost is the error of a task whose host is lost.
+const hostLost = "its host ended before it did"
+
 // recover asks a task's kind for it.
 func (r *Registry) recover(ctx context.Context, e *entry) (Task, error) {
 	k := r.kinds[e.typ]
@@ -158,7 +161,7 @@ func (r *Registry) settle(e *entry, t Task, err error) {
 		r.adopt(e, t)
 		return
 	}
-	res := Result{Status: Failed, Reason: HostLost, Error: "its host ended before it did"}
+	res := Result{Status: Failed, Reason: HostLost, Error: hostLost}
 	if err != nil && err != ErrGone {
 		res.Error += ": " + err.Error()
 	}

@@ -147,7 +147,7 @@ func Sweep(base string, ttl time.Duration) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var errs []error
+	errs := []error{dir.FinishRemovals()}
 	for _, name := range names {
 		gone, err := sweep(dir, name, ttl)
 		if gone {
@@ -174,9 +174,8 @@ func sweep(base *fsys.Dir, name string, ttl time.Duration) (removed bool, err er
 	case err != nil:
 		return false, err
 	}
-	// The lock is held while its file is removed: whoever waits for it finds that
-	// the name stands for something else by then.
-	return true, errors.Join(s.dir.RemoveAll(), s.lock.Unlock())
+	// Whoever waits for the lock finds that the name stands for nothing then.
+	return true, errors.Join(base.RemoveSub(name), s.close())
 }
 
 // sessionAge returns how long ago a session's journal, or else its directory,

@@ -195,14 +195,68 @@ func (d *Dir) Names() ([]string, error) { return d.handle.names() }
 // RemoveAll removes the files in the directory and then the directory, and
 // closes it. If its path leads elsewhere by now, what is there stays.
 func (d *Dir) RemoveAll() error {
-	names, err := d.Names()
-	for _, name := range names {
-		err = errors.Join(err, d.Remove(name))
-	}
+	err := d.removeFiles()
 	if d.IsThere() {
 		err = errors.Join(err, observe("rmdir", d.path, func() error { return os.Remove(d.path) }))
 	}
 	return errors.Join(err, d.Close())
+}
+
+// removedPrefix begins the names of directories that are being removed.
+const removedPrefix = ".removed-"
+
+// RemoveSub removes the directory name in d, with the files in it. It is taken
+// away whole first, under another name: whoever opens name from then on makes a
+// new directory, and never gets into one that is half removed.
+func (d *Dir) RemoveSub(name string) error {
+	aside := removedPrefix + rand.Text()
+	if err := d.rename(name, aside); err != nil {
+		return err
+	}
+	return d.finishRemoval(aside)
+}
+
+// FinishRemovals removes what a RemoveSub that was interrupted has left.
+func (d *Dir) FinishRemovals() error {
+	names, err := d.Names()
+	for _, name := range names {
+		if strings.HasPrefix(name, removedPrefix) {
+			err = errors.Join(err, d.finishRemoval(name))
+		}
+	}
+	return err
+}
+
+func (d *Dir) finishRemoval(name string) error {
+	sub, err := d.Sub(name)
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	for range 10 { // who opened the directory before may still make a lock file in it
+		if err = sub.removeFiles(); err != nil {
+			return err
+		}
+		err = observe("rmdir", sub.path, func() error { return d.handle.removeDir(name) })
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist): // another process was faster
+			return nil
+		case !errors.Is(err, fs.ErrExist): // not empty
+			return err
+		}
+	}
+	return err
+}
+
+// removeFiles removes the files in the directory.
+func (d *Dir) removeFiles() error {
+	names, err := d.Names()
+	for _, name := range names {
+		if rerr := d.Remove(name); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
 }
 
 // Close closes the handle. Files that are open stay open.

@@ -156,6 +156,10 @@ func (h handle) remove(name string) error {
 	return h.do(func(fd int) error { return unix.Unlinkat(fd, name, 0) })
 }
 
+func (h handle) removeDir(name string) error {
+	return h.do(func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) })
+}
+
 func (h handle) sync() error { return h.f.Sync() }
 
 func (h handle) close() error { return h.f.Close() }

@@ -33,6 +33,8 @@ func (h handle) rename(from, to string) error { return h.root.Rename(from, to) }
 
 func (h handle) remove(name string) error { return h.root.Remove(name) }
 
+func (h handle) removeDir(name string) error { return h.root.Remove(name) }
+
 // sync does nothing: a directory cannot be synced on this system.
 func (h handle) sync() error { return nil }
 

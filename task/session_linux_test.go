@@ -1,0 +1,555 @@
+package task_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/cryptotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/afoot-go/afoot/notify"
+	"github.com/afoot-go/afoot/task"
+	"github.com/afoot-go/afoot/task/shell"
+	"github.com/afoot-go/afoot/task/tasktest"
+)
+
+// Sessions on disk: what survives the host, and what the next one says about it.
+
+// openAt opens a registry on a base directory.
+func openAt(t testing.TB, base, session string, kinds ...task.Kind) (*task.Registry, *notify.Queue) {
+	t.Helper()
+	inbox := new(notify.Queue)
+	tasks, err := task.Open(t.Context(), task.Config{Dir: base, Session: session, Notify: inbox, Kinds: kinds})
+	require.NoError(t, err)
+	t.Cleanup(func() { tasks.Close() })
+	return tasks, inbox
+}
+
+func base(t testing.TB) string { return filepath.Join(t.TempDir(), "base") }
+
+func TestSessionIsTakenUp(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	told := tasktest.NewFake(t, tasks, task.Spec{Description: "told"})
+	told.Print("output of told\n")
+	told.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	untold := tasktest.NewFake(t, tasks, task.Spec{Description: "untold", ToolUseID: "toolu_01", Priority: notify.Later})
+	untold.End(task.Result{Status: task.Failed, Exit: &task.Exit{Code: 3}, Text: "handed back"})
+	taken := tasktest.NewFake(t, tasks, task.Spec{Description: "taken"})
+	taken.End(task.Result{Status: task.Completed})
+	take(t, taken)
+	evicted := tasktest.NewFake(t, tasks, task.Spec{Description: "evicted"})
+	evicted.End(task.Result{Status: task.Completed})
+	take(t, evicted)
+	require.NoError(t, tasks.Evict(t.Context(), evicted.ID()))
+	byHand := tasktest.NewFake(t, tasks, task.Spec{Description: "by hand"})
+	byHand.ClaimNotification()
+	byHand.End(task.Result{Status: task.Completed})
+	first := inbox.Lease(notify.Later).Notifications()
+	require.Error(t, tasks.Close(), "one is untold")
+
+	tasks, inbox = openAt(t, dir, "work")
+	var names []string
+	for _, st := range tasks.List(t.Context()) {
+		names = append(names, st.Description+" "+st.Status.String())
+		require.True(t, st.Notified, st.Description)
+	}
+	require.Equal(t, []string{"told completed", "untold failed", "taken completed", "by hand completed"}, names)
+	require.Equal(t, withoutMonotonic(withoutTold(first)), withoutMonotonic(withoutTold(inbox.Lease(notify.Later).Notifications())),
+		"told again, the same, under the same id")
+	out, err := tasks.Output(t.Context(), told.ID())
+	require.NoError(t, err)
+	c, err := out.Since(0, 0)
+	require.NoError(t, err)
+	require.Equal(t, "output of told\n", string(c.Bytes))
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+
+	tasks, inbox = openAt(t, dir, "work")
+	require.Empty(t, drain(t, inbox), "H13: old notices do not come back")
+	require.Len(t, tasks.List(t.Context()), 4)
+	require.NoError(t, tasks.Close())
+}
+
+func withoutMonotonic(news []notify.Notification) []notify.Notification {
+	for i := range news {
+		news[i].Time = news[i].Time.Round(0).UTC()
+	}
+	return news
+}
+
+// H01: whatever is called, one notification in total.
+func TestH01OneNotificationInTotal(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	f.End(task.Result{Status: task.Completed})
+	total := len(drain(t, inbox))
+	for range 3 {
+		for range 20 {
+			h, err := tasks.Get(t.Context(), f.ID())
+			if err == nil {
+				h.Kill(t.Context())
+				h.Wait(t.Context())
+				h.Output().Tail(10)
+			}
+			total += len(drain(t, inbox))
+		}
+		require.NoError(t, tasks.Close())
+		tasks, inbox = openAt(t, dir, "")
+	}
+	total += len(drain(t, inbox))
+	require.Equal(t, 1, total)
+}
+
+func TestNamedSessionIsHeld(t *testing.T) {
+	dir := base(t)
+	tasks, _ := openAt(t, dir, "work")
+	_, err := task.Open(t.Context(), task.Config{Dir: dir, Session: "work"})
+	require.ErrorIs(t, err, task.ErrSessionHeld)
+	require.ErrorContains(t, err, fmt.Sprintf(`"work" by process %d`, os.Getpid()))
+	other, _ := openAt(t, dir, "other")
+	require.NotEqual(t, tasks.Dir(), other.Dir())
+	require.NoError(t, tasks.Close())
+	openAt(t, dir, "work")
+
+	_, err = task.Open(t.Context(), task.Config{Session: "work"})
+	require.ErrorContains(t, err, "without a Config.Dir")
+	inMemory, _ := tasktest.Open(t)
+	require.Empty(t, inMemory.Dir())
+}
+
+// H08: two hosts on one base have nothing to do with each other.
+func TestH08TwoHostsOnOneBase(t *testing.T) {
+	dir := base(t)
+	a, inboxA := openAt(t, dir, "")
+	b, inboxB := openAt(t, dir, "")
+	f := tasktest.NewFake(t, a, task.Spec{})
+	f.End(task.Result{Status: task.Completed})
+	_, err := b.Kill(t.Context(), f.ID())
+	require.ErrorIs(t, err, task.ErrNotFound)
+	require.Empty(t, drain(t, inboxB))
+	require.Len(t, drain(t, inboxA), 1)
+}
+
+// B13: a second host that comes and goes leaves the first one's files alone.
+func TestB13SecondHostOnTheSameBase(t *testing.T) {
+	dir := base(t)
+	sh := shell.New(shell.Config{})
+	a, inbox := openAt(t, dir, "", sh)
+	flag := t.TempDir() + "/go"
+	h, err := sh.Start(t.Context(), a, shell.Command{Script: "until test -e " + flag + "; do sleep 0.02; done; echo x"})
+	require.NoError(t, err)
+	b, _ := openAt(t, dir, "")
+	require.NoError(t, b.Close())
+	_, err = task.Sweep(dir, 0)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	st, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	onDisk, err := os.ReadFile(st.OutputFile)
+	require.NoError(t, err)
+	require.Equal(t, "x\n", string(onDisk))
+	require.Equal(t, st.OutputFile, drain(t, inbox)[0].OutputFile)
+}
+
+// B16, M03: an id whose output is there already, or whose name somebody has
+// planted, is not taken.
+func TestB16M03TakenIDs(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	victim := filepath.Join(t.TempDir(), "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	cryptotest.SetGlobalRandom(t, 3)
+	first, second := task.NewID(task.Dream), task.NewID(task.Dream)
+	require.NoError(t, os.WriteFile(filepath.Join(tasks.Dir(), string(first)+".output"), []byte("old text"), 0o600))
+	require.NoError(t, os.Symlink(victim, filepath.Join(tasks.Dir(), string(second)+".output")))
+	cryptotest.SetGlobalRandom(t, 3)
+	f := tasktest.NewFake(t, tasks, task.Spec{Type: task.Dream})
+	require.NotContains(t, []task.ID{first, second}, f.ID())
+	f.Print("new")
+	require.EqualValues(t, 3, f.State().OutputSize)
+	b, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(b))
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+}
+
+func TestM02ModesOfASession(t *testing.T) {
+	dir := base(t)
+	old := syscall.Umask(0)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	syscall.Umask(old)
+	f.Print("x")
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	seen := 0
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := d.Info()
+		require.NoError(t, err)
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		require.Equal(t, want, info.Mode().Perm(), path)
+		seen++
+		return nil
+	}))
+	require.Equal(t, 5, seen, "base, session, lock, journal, output")
+}
+
+// M09: sessions whose names are alike have directories of their own.
+func TestM09NamesAndDirectories(t *testing.T) {
+	dir := base(t)
+	seen := map[string]string{}
+	for _, name := range []string{
+		"/p/외주", "/p/개인", "/p/a_b", "/p/a-b", "/p/a.b", "/P/A.B", "..", ".", "CON", "a\x00b", strings.Repeat("x", 1000), strings.Repeat("x", 1001),
+	} {
+		tasks, _ := openAt(t, dir, name)
+		require.Equal(t, dir, filepath.Dir(tasks.Dir()), "%q", name)
+		require.Empty(t, seen[tasks.Dir()], "%q", name)
+		seen[tasks.Dir()] = name
+		require.Regexp(t, `^s-[a-z0-9-]*[0-9a-f]{16}$`, filepath.Base(tasks.Dir()))
+		require.NoError(t, tasks.Close())
+		again, _ := openAt(t, dir, name)
+		require.Equal(t, tasks.Dir(), again.Dir(), "the same name, the same directory")
+		require.NoError(t, again.Close())
+	}
+}
+
+func TestM01M07DirectoryOfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give files to another uid")
+	}
+	dir := base(t)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Chown(dir, 65534, 65534))
+	_, err := task.Open(t.Context(), task.Config{Dir: dir})
+	require.ErrorContains(t, err, dir+" is not safe to use: it belongs to uid 65534")
+}
+
+// A08, M06: sweeping removes what nobody has open and is old, and nothing else.
+func TestA08Sweep(t *testing.T) {
+	dir := base(t)
+	old := time.Now().Add(-10 * 24 * time.Hour)
+	session := func(name string, age time.Time) *task.Registry {
+		tasks, inbox := openAt(t, dir, name)
+		tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+		drain(t, inbox)
+		require.NoError(t, os.Chtimes(filepath.Join(tasks.Dir(), "journal"), age, age))
+		return tasks
+	}
+	dead, fresh, live := session("dead", old), session("fresh", time.Now()), session("live", old)
+	require.NoError(t, dead.Close())
+	require.NoError(t, os.Chtimes(filepath.Join(dead.Dir(), "journal"), old, old))
+	require.NoError(t, fresh.Close())
+	stranger := filepath.Join(dir, "not-ours")
+	require.NoError(t, os.Mkdir(stranger, 0o700))
+	require.NoError(t, os.Chtimes(stranger, old, old))
+
+	removed, err := task.Sweep(dir, 7*24*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+	require.NoDirExists(t, dead.Dir())
+	require.DirExists(t, fresh.Dir())
+	require.DirExists(t, live.Dir(), "however old, it is open")
+	require.DirExists(t, stranger)
+}
+
+func TestM06SweepRacesOpen(t *testing.T) {
+	dir := base(t)
+	var sweeper sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	sweeper.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := task.Sweep(dir, 0); err != nil {
+				t.Errorf("Sweep: %v", err)
+			}
+		}
+	})
+	for i := range 300 {
+		tasks, err := task.Open(t.Context(), task.Config{Dir: dir, Session: fmt.Sprint("s", i%3)})
+		require.NoError(t, err)
+		f := tasktest.NewFake(t, tasks, task.Spec{})
+		f.Print("x")
+		f.End(task.Result{Status: task.Completed})
+		require.NoError(t, tasks.Close())
+	}
+	stop()
+	sweeper.Wait()
+}
+
+// Another process reads a session while it is open, and when its host is gone.
+func TestReadOfALiveAndADeadSession(t *testing.T) {
+	dir := base(t)
+	host := startHost(t, dir, "work", "sleep 300", "echo done")
+	host.expect(t, "completed")
+	states, err := task.Read(host.dir)
+	require.NoError(t, err)
+	require.Equal(t, []task.Status{task.Running, task.Completed}, []task.Status{states[0].Status, states[1].Status})
+	require.EqualValues(t, 5, states[1].OutputSize)
+	require.Equal(t, "sleep 300", states[0].Command)
+	host.kill(t)
+	states, err = task.Read(host.dir)
+	require.NoError(t, err)
+	require.Equal(t, task.Failed, states[0].Status)
+	require.Equal(t, task.HostLost, states[0].Reason)
+	require.Equal(t, task.Completed, states[1].Status)
+	_, err = task.Read(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// O01, O06: a host dies with tasks running; the next one, with another name or
+// none, says so once, ends what still ran, and goes on.
+func TestO01HostIsKilled(t *testing.T) {
+	dir := base(t)
+	host := startHost(t, dir, "", "sleep 301.5", "trap '' TERM; while :; do sleep 0.1; done", "setsid sleep 302.5; true")
+	pids := host.pids(t, 3)
+	host.kill(t)
+
+	sh := shell.New(shell.Config{Grace: 200 * time.Millisecond})
+	tasks, inbox := openAt(t, dir, "", sh)
+	news := drain(t, inbox)
+	require.Len(t, ids(news), 3)
+	for _, n := range news {
+		require.Equal(t, "failed", n.Status)
+		require.Contains(t, n.Summary, "its host ended before it did")
+	}
+	for _, st := range tasks.List(t.Context()) {
+		require.Equal(t, task.HostLost, st.Reason)
+	}
+	for _, pid := range pids {
+		require.False(t, alive(pid), "process %d", pid)
+	}
+	flag := t.TempDir() + "/f"
+	h, err := sh.Start(t.Context(), tasks, shell.Command{Script: "touch " + flag})
+	require.NoError(t, err)
+	take(t, h)
+	require.FileExists(t, flag)
+	require.NoError(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "", shell.New(shell.Config{}))
+	require.Empty(t, drain(t, inbox), "told once")
+	require.NoError(t, tasks.Close())
+}
+
+// A stranger that has got the pid of a lost process is not touched: neither one
+// with another start tick, nor one of another boot.
+func TestD15StrangerWithOurPid(t *testing.T) {
+	stranger := exec.Command("sleep", "300")
+	require.NoError(t, stranger.Start())
+	t.Cleanup(func() { stranger.Process.Kill(); stranger.Wait() })
+	dir := base(t)
+	host := startHost(t, dir, "work", "exec sleep 300")
+	pid := host.pids(t, 1)[0]
+	host.kill(t)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+
+	// The journal now says that the process was the stranger.
+	journal := filepath.Join(host.dir, "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	forge := strings.NewReplacer(fmt.Sprintf(`"pid":%d,`, pid), fmt.Sprintf(`"pid":%d,`, stranger.Process.Pid))
+	require.NotEqual(t, string(log), forge.Replace(string(log)))
+	reframe(t, journal, forge.Replace)
+	tasks, inbox := openAt(t, dir, "work", shell.New(shell.Config{Grace: time.Millisecond}))
+	require.Len(t, drain(t, inbox), 1)
+	require.True(t, alive(stranger.Process.Pid))
+	require.NoError(t, tasks.Close())
+}
+
+// O04: what a model needs when it has forgotten everything.
+func TestO04Text(t *testing.T) {
+	tasks, inbox := tasktest.Open(t)
+	require.Empty(t, tasks.Text(task.Root))
+	f := tasktest.NewFake(t, tasks, task.Spec{Type: task.LocalBash, Command: "npm run\tdev"})
+	f.Print("12345")
+	over := tasktest.NewFake(t, tasks, task.Spec{})
+	over.End(task.Result{Status: task.Completed})
+	hers, err := tasks.Register(task.WithOwner(t.Context(), "alice"), task.Spec{Description: "hers"})
+	require.NoError(t, err)
+	require.Equal(t, string(f.ID())+` (local_bash, running for 0s, 5 bytes of output): npm run\tdev`+"\n", tasks.Text(task.Root))
+	require.Contains(t, tasks.Text("alice"), string(hers.ID())+" (, pending for 0s")
+	for range 60 {
+		tasktest.NewFake(t, tasks, task.Spec{})
+	}
+	require.Contains(t, tasks.Text(task.Root), "\nand 11 more\n")
+	require.NoError(t, tasks.KillOwned(t.Context(), task.Root))
+	drain(t, inbox)
+}
+
+// A journal that is corrupt is set aside whole, and what stands before the wrong
+// record is taken up.
+func TestCorruptJournal(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	for range 3 {
+		tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+		drain(t, inbox)
+	}
+	require.NoError(t, tasks.Close())
+	journal := filepath.Join(tasks.Dir(), "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	log[len(log)/2] ^= 1
+	require.NoError(t, os.WriteFile(journal, log, 0o600))
+
+	tasks, inbox = openAt(t, dir, "work")
+	require.NotEmpty(t, tasks.List(t.Context()))
+	kept, err := os.ReadFile(journal + ".corrupt")
+	require.NoError(t, err)
+	require.Equal(t, log, kept)
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	err = tasks.Close()
+	require.ErrorContains(t, err, "corrupt", "Close says so")
+	tasks, _ = openAt(t, dir, "work")
+	_, err = tasks.Get(t.Context(), f.ID())
+	require.NoError(t, err)
+	require.NoError(t, tasks.Close())
+}
+
+// A record that cannot be written is no reason not to tell; Close says so.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	full := errors.New("disk full")
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	remove := failWrites(tasks.Dir()+"/journal", full)
+	f.End(task.Result{Status: task.Completed})
+	lease := inbox.Lease(notify.Later)
+	require.Len(t, lease.Notifications(), 1, "the end is told all the same")
+	require.ErrorIs(t, lease.Commit(), full, "it may come again")
+	remove()
+	again := tasktest.NewFake(t, tasks, task.Spec{})
+	again.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.ErrorIs(t, tasks.Close(), full)
+
+	tasks, inbox = openAt(t, dir, "work")
+	news := drain(t, inbox)
+	require.Len(t, news, 1)
+	require.Equal(t, string(f.ID()), news[0].TaskID, "as lost as the record of its end")
+	h, err := tasks.Get(t.Context(), again.ID())
+	require.NoError(t, err)
+	require.Equal(t, task.Completed, h.State().Status)
+	require.NoError(t, tasks.Close())
+}
+
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+// A host is another process with a registry, which runs scripts and says on its
+// standard output what becomes of them.
+type host struct {
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	dir   string
+}
+
+// conduct makes the test binary, run again, a host and run no tests.
+const conduct = "AFOOT_TASK_HOST"
+
+func startHost(t *testing.T, base, session string, scripts ...string) *host {
+	t.Helper()
+	args, err := json.Marshal(hostArgs{base, session, scripts})
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), conduct+"="+string(args))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	h := &host{cmd: cmd, lines: bufio.NewScanner(out)}
+	h.dir = h.expect(t, "dir ")
+	return h
+}
+
+// expect reads the next line, which must begin with prefix, and returns the rest.
+func (h *host) expect(t *testing.T, prefix string) string {
+	t.Helper()
+	for h.lines.Scan() {
+		if rest, ok := strings.CutPrefix(h.lines.Text(), prefix); ok {
+			return rest
+		}
+	}
+	t.Fatalf("the host ended before it said %q", prefix)
+	return ""
+}
+
+func (h *host) pids(t *testing.T, n int) (pids []int) {
+	t.Helper()
+	states, err := task.Read(h.dir)
+	require.NoError(t, err)
+	for _, st := range states {
+		var d shell.Data
+		require.NoError(t, json.Unmarshal(st.Data, &d))
+		pids = append(pids, d.PID)
+	}
+	require.Len(t, pids, n)
+	return pids
+}
+
+func (h *host) kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, h.cmd.Process.Kill())
+	h.cmd.Wait()
+}
+
+type hostArgs struct {
+	Base, Session string
+	Scripts       []string
+}
+
+// actAsHost is what the child does: it runs the scripts, and tells their ends as
+// they come, until it is killed.
+func actAsHost(arg string) error {
+	var args hostArgs
+	if err := json.Unmarshal([]byte(arg), &args); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	inbox := new(notify.Queue)
+	sh := shell.New(shell.Config{})
+	tasks, err := task.Open(ctx, task.Config{Dir: args.Base, Session: args.Session, Notify: inbox, Kinds: []task.Kind{sh}})
+	if err != nil {
+		return err
+	}
+	for _, script := range args.Scripts {
+		if _, err := sh.Start(ctx, tasks, shell.Command{Script: script}); err != nil {
+			return err
+		}
+	}
+	fmt.Println("dir " + tasks.Dir())
+	for {
+		if err := inbox.Wait(ctx, notify.Later); err != nil {
+			return err
+		}
+		news, err := inbox.Drain(notify.Later)
+		if err != nil {
+			return err
+		}
+		for _, n := range news {
+			fmt.Println(n.Status + " " + n.ID)
+		}
+	}
+}
