@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/afoot-go/afoot/internal/fsys"
 )
 
 // Limits that a zero [Config] stands for.
@@ -93,6 +95,11 @@ const fileSuffix = ".output"
 func New(cfg Config) (*TaskOutput, error) {
 	if cfg.MemLimit < 0 || cfg.Limit < 0 {
 		return nil, fmt.Errorf("output: negative limit (MemLimit %d, Limit %d)", cfg.MemLimit, cfg.Limit)
+	}
+	if cfg.Name != "" {
+		if err := fsys.CheckName(cfg.Name); err != nil {
+			return nil, fmt.Errorf("output: %w", err)
+		}
 	}
 	o := &TaskOutput{cfg: cfg}
 	if cfg.Through {

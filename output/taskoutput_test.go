@@ -221,7 +221,7 @@ func TestLimitFromManyGoroutines(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	for _, cfg := range []output.Config{{Limit: -1}, {MemLimit: -1}} {
+	for _, cfg := range []output.Config{{Limit: -1}, {MemLimit: -1}, {Name: "../x"}, {Name: "a/b"}, {Name: ".."}} {
 		_, err := output.New(cfg)
 		require.Error(t, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/afoot-go/afoot/notify"
 )
@@ -14,7 +15,8 @@ const attachLimit = 8_000
 
 // Attachments returns the new output of owner's running tasks, as notifications
 // without a status: what was printed since the model was last shown something,
-// clipped to 2,000 characters a task and 8,000 in all. They are meant to go into
+// clipped to 2,000 characters a task and 8,000 in all, not counting the line that
+// says what was left out. They are meant to go into
 // [notify.Queue.Lease]; committing that lease is what moves each task on to its
 // next output, so that a call that failed shows the same again. A task for which
 // no room is left comes first another time.
@@ -34,7 +36,7 @@ func (r *Registry) Attachments(owner Owner) []notify.Notification {
 		n, ok := h.attachment(min(ResultLimit, room))
 		if ok {
 			news = append(news, n)
-			room -= len([]rune(n.Result))
+			room -= utf8.RuneCountInString(n.Result)
 		}
 	}
 	return news

@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Shutdown refuses new tasks and waits until those there are have ended. If ctx
+// Shutdown refuses new tasks and waits until those there are have ended, and their
+// ends have been announced. If ctx
 // ends first it returns ctx.Err(); the registry goes on refusing, and Shutdown
 // may be called again. Close is still to be called.
 func (r *Registry) Shutdown(ctx context.Context) error {
 	r.mu.Lock()
 	r.shut = true
-	if r.live == 0 {
+	if r.open == 0 {
 		r.mu.Unlock()
 		return nil
 	}
@@ -61,10 +63,14 @@ func (e *CloseError) Error() string {
 
 func (e *CloseError) Unwrap() error { return e.Err }
 
-// Close kills what runs, closes the kinds, and removes the files of outputs. It
-// takes at most Config.CloseLimit, and a little. If everything had ended and
-// been told, it returns nil, and otherwise a *CloseError that says what became
-// of what.
+// lastWait is how long Close waits for a sink that is being pushed to.
+const lastWait = time.Second
+
+// Close kills what runs, closes the kinds, and removes the files of outputs that
+// are in no session. What resists for Config.CloseLimit the kinds end by force,
+// which takes them a moment, or two seconds where a process does not even go when
+// it gets SIGKILL. If everything had ended and been told, Close returns nil, and
+// otherwise a *CloseError that says what became of what.
 //
 // The notifications of what it kills are pushed as always. A task that resists
 // until the limit is recorded as killed with the error that says so. Handles
@@ -80,21 +86,25 @@ func (r *Registry) close() error {
 	r.mu.Lock()
 	r.shut = true
 	r.mu.Unlock()
-	untold := r.handles(func(e *entry) bool { return e.told.IsZero() && e.base.status().Terminal() })
 	left := r.handles(func(e *entry) bool { return e.leftLocked() && e.base.status().Terminal() })
 
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(r.cfg.CloseLimit, DefaultCloseLimit))
 	defer cancel()
 	all, err := r.killAll(ctx, HostClosed, func(*entry) bool { return true })
-	for _, h := range all {
-		r.end(h.e, Result{Status: Killed, Error: "it did not end in time and may still run"})
-	}
-	killed := slices.DeleteFunc(all, func(h *Handle) bool { return contains(left, h) })
-	r.stopWork()
 	errs := []error{err}
 	for _, k := range r.cfg.Kinds {
 		errs = append(errs, k.Close())
 	}
+	for _, h := range all {
+		r.end(h.e, Result{Status: Killed, Error: "it did not end in time and may still run"})
+	}
+	// All have ended; some may be on their way into the queue.
+	last, stop := context.WithTimeout(context.Background(), lastWait)
+	defer stop()
+	r.Shutdown(last)
+	killed := slices.DeleteFunc(slices.Clone(all), func(h *Handle) bool { return slices.Contains(left, h) })
+	untold := r.handles(func(e *entry) bool { return e.told.IsZero() && !slices.Contains(killed, &e.handle) })
+	r.stopWork()
 	for _, h := range r.handles(func(*entry) bool { return true }) {
 		errs = append(errs, h.e.out.Close())
 	}
@@ -106,10 +116,6 @@ func (r *Registry) close() error {
 		return nil
 	}
 	return closed
-}
-
-func contains(handles []*Handle, h *Handle) bool {
-	return slices.ContainsFunc(handles, func(other *Handle) bool { return other.e == h.e })
 }
 
 // stopWork ends the registry's own goroutines and waits for them.

@@ -439,3 +439,91 @@ func TestOutputLimitWhileClosing(t *testing.T) {
 		writers.Wait()
 	}
 }
+
+// A task that is killed while it is being started either never starts or is
+// killed: a Kill that returned nil leaves nothing at work.
+func TestKillRacesStart(t *testing.T) {
+	tasks, inbox := tasktest.Open(t)
+	rounds := 5_000
+	if os.Getenv("AFOOT_FULL") != "" {
+		rounds = 200_000
+	}
+	for range rounds {
+		h, err := tasks.Register(t.Context(), task.Spec{})
+		require.NoError(t, err)
+		own := new(hostTask)
+		var started error
+		var race sync.WaitGroup
+		race.Go(func() { started = h.Start(own) })
+		race.Go(func() {
+			if err := h.Kill(t.Context()); err != nil {
+				t.Errorf("Kill: %v", err)
+			}
+		})
+		race.Wait()
+		require.Equal(t, started == nil, own.killed.Load() > 0, "Start = %v, and killed %d times", started, own.killed.Load())
+		require.Equal(t, task.Killed, h.State().Status)
+		require.Len(t, drain(t, inbox), 1)
+		require.NoError(t, tasks.Evict(t.Context(), h.ID()))
+	}
+}
+
+// After Shutdown, and after Close, every end is in the queue.
+func TestShutdownAndTheLastEnd(t *testing.T) {
+	for i := range 2_000 {
+		inbox := new(notify.Queue)
+		tasks, err := task.Open(t.Context(), task.Config{Notify: inbox})
+		require.NoError(t, err)
+		_, err = tasks.Go(t.Context(), task.Spec{}, func(context.Context, *task.Run) (string, error) { return "", nil })
+		require.NoError(t, err)
+		if i%2 == 0 {
+			require.NoError(t, tasks.Shutdown(t.Context()))
+		} else {
+			tasks.Close()
+		}
+		require.Len(t, drain(t, inbox), 1)
+		tasks.Close()
+	}
+}
+
+// A notice never stands behind the end of its task.
+func TestNoticeRacesTheEnd(t *testing.T) {
+	tasks, inbox := tasktest.Open(t)
+	for range 5_000 {
+		f := tasktest.NewFake(t, tasks, task.Spec{})
+		var race sync.WaitGroup
+		race.Go(func() { f.Notify(notify.Notification{Source: notify.Monitor, Summary: "line"}) })
+		race.Go(func() { f.End(task.Result{Status: task.Failed}) })
+		race.Wait()
+		news := drain(t, inbox)
+		require.Equal(t, "failed", news[len(news)-1].Status)
+		require.NoError(t, tasks.Evict(t.Context(), f.ID()))
+	}
+}
+
+// An output that ended before its task does not keep WaitFor busy.
+func TestWaitForAfterTheOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks, inbox := tasktest.Open(t)
+		f := tasktest.NewFake(t, tasks, task.Spec{})
+		f.Print("last")
+		f.Output().End()
+		result := make(chan error)
+		go func() {
+			_, err := f.WaitFor(t.Context(), regexp.MustCompile("never"))
+			result <- err
+		}()
+		synctest.Wait() // would not return if it went round and round
+		f.End(task.Result{Status: task.Completed})
+		require.ErrorIs(t, <-result, task.ErrEnded)
+		drain(t, inbox)
+	})
+}
+
+func TestSummarySaysWhatWasDropped(t *testing.T) {
+	tasks, inbox := tasktest.Open(t)
+	f := tasktest.NewFake(t, tasks, task.Spec{Description: "x", OutputLimit: 10, DropOutput: true})
+	f.Print("0123456789abc")
+	f.End(task.Result{Status: task.Completed})
+	require.Equal(t, `Background task "x" completed; 3 bytes of output were not kept`, drain(t, inbox)[0].Summary)
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/afoot-go/afoot/internal/text"
 	"github.com/afoot-go/afoot/notify"
+	"github.com/afoot-go/afoot/output"
 )
 
 // ResultLimit is the number of characters of output, or of a task's own result,
@@ -67,6 +68,7 @@ func (r *Registry) announce(e *entry) {
 	case toTaker: // Take says when it is told
 	}
 	close(e.done)
+	r.settledOne()
 }
 
 // setEnded sets the terminal state, if there is none yet.
@@ -86,7 +88,7 @@ func (r *Registry) setEnded(e *entry, res Result) bool {
 		}
 		s.Stalled, s.WaitingForInput = false, false
 		if s.Summary = res.Summary; s.Summary == "" {
-			s.Summary = summary(s)
+			s.Summary = summary(s, e.out.Stat())
 		}
 	})
 	r.releaseLocked(e.typ)
@@ -106,13 +108,16 @@ func endReason(asked EndReason, res Result) EndReason {
 }
 
 // summary words the end of a task whose kind has not.
-func summary(s *State) string {
+func summary(s *State, out output.Stat) string {
 	end := `Background task "` + s.Name() + `" ` + s.Status.String()
 	switch {
 	case s.Status == Killed:
-		return end + " (" + string(s.Reason) + ")"
+		end += " (" + string(s.Reason) + ")"
 	case s.Error != "":
-		return end + ": " + s.Error
+		end += ": " + s.Error
+	}
+	if out.Dropped > 0 {
+		end += fmt.Sprintf("; %d bytes of output were not kept", out.Dropped)
 	}
 	return end
 }
@@ -140,7 +145,7 @@ func (r *Registry) claimEnd(e *entry) int {
 }
 
 // endID is the id of the notification of the end.
-func (e *entry) endID() string { return string(e.id) + ".1" }
+func (e *entry) endID() string { return fmt.Sprintf("%s.%d", e.id, e.run) }
 
 // endNotification is what the model is told of the end. Where there is no file
 // to read, or where the end went wrong, it carries the output itself.
@@ -154,8 +159,9 @@ func (r *Registry) endNotification(e *entry) notify.Notification {
 	case st.Result != "":
 		n.Result = st.Result
 	case n.OutputFile == "", st.Status != Completed:
-		if v, err := e.out.View(0, ResultLimit); err == nil {
-			n.Result = v.Text
+		v, err := e.out.View(0, ResultLimit)
+		if n.Result = v.Text; err != nil {
+			n.Result = "The output cannot be read: " + err.Error()
 		}
 	}
 	return n

@@ -168,7 +168,7 @@ func TestH14NoReminderAfterTheEnd(t *testing.T) {
 	for range 10 {
 		require.Empty(t, tasks.Attachments(task.Root))
 	}
-	f.Notify(notify.Progress, "still at it", "")
+	f.Notify(notify.Notification{Source: notify.Progress, Summary: "still at it"})
 	require.Len(t, drain(t, inbox), 1, "the end alone")
 }
 
@@ -404,7 +404,7 @@ func TestNotices(t *testing.T) {
 	f.Stall()
 	require.True(t, f.State().Stalled)
 	require.Equal(t, task.Running, f.State().Status)
-	f.Notify(notify.Progress, "half", "of it")
+	f.Notify(notify.Notification{Source: notify.Progress, Summary: "half", Result: "of it", Status: "completed"})
 	news := withoutTold(drain(t, inbox))
 	require.Len(t, news, 2)
 	require.Equal(t, string(f.ID())+".1#1", news[0].ID)

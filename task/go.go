@@ -25,7 +25,9 @@ func (r *Run) ID() ID { return r.h.ID() }
 func (r *Run) Output() *output.TaskOutput { return r.h.Output() }
 
 // Progress tells the task's owner, in one line, how far the function has got.
-func (r *Run) Progress(line string) { r.h.Notify(notify.Progress, line, "") }
+func (r *Run) Progress(line string) {
+	r.h.Notify(notify.Notification{Source: notify.Progress, Summary: line})
+}
 
 // A Func is a Go function that runs as a task. What it returns as text becomes
 // the result that the model is given. A nil error is Completed, any other

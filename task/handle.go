@@ -15,8 +15,9 @@ import (
 	"github.com/afoot-go/afoot/output"
 )
 
-// A Handle is a task in a [Registry]. It stays good after the task has ended
-// and been evicted. Its methods may be called from any goroutine.
+// A Handle is a task in a [Registry]. It stays good after the task has ended and
+// been evicted; the output cannot be read any more then. Its methods may be called
+// from any goroutine.
 type Handle struct {
 	r *Registry
 	e *entry
@@ -62,8 +63,8 @@ func (h *Handle) Start(t Task) error {
 func (h *Handle) start(t Task) error {
 	h.r.mu.Lock()
 	defer h.r.mu.Unlock()
-	switch status := h.e.base.status(); {
-	case status.Terminal():
+	switch status, reason := h.e.base.standing(); {
+	case status.Terminal(), status == Pending && reason != "": // a kill has found no Task: it ends by that
 		return ErrEnded
 	case status != Pending:
 		return fmt.Errorf("task: %s has been started already", h.e.id)
@@ -239,8 +240,15 @@ func (r *untilEnd) Read(p []byte) (int, error) {
 		case err != io.EOF, ended:
 			return 0, err
 		}
+		more := r.e.out.More(r.off)
+		if r.e.out.Stat().Ended {
+			more = nil // ready for ever, with nothing to read
+			if _, err := r.e.out.ReadAt(p[:1], r.off); err != io.EOF {
+				continue // what came last
+			}
+		}
 		select {
-		case <-r.e.out.More(r.off):
+		case <-more:
 		case <-r.e.done:
 		case <-r.ctx.Done():
 			return 0, r.ctx.Err()
@@ -258,22 +266,29 @@ func (e *entry) ended() bool {
 	}
 }
 
-// Notify tells the task's owner something that is not its end, such as a stall
-// or how far it has got: one line, and text that may follow it. It does nothing
-// after the end.
-func (h *Handle) Notify(source notify.Source, summary, text string) {
+// Notify tells the task's owner something that is not its end, such as a stall,
+// how far it has got, or a line that it watches for. The registry fills in the
+// id, the task, whom it is for, and the time if there is none; Source, Summary,
+// Result, Priority and Told are the caller's. A status is not sent: the end has
+// one. Notify does nothing after the end.
+func (h *Handle) Notify(n notify.Notification) {
 	r, e := h.r, h.e
 	r.mu.Lock()
 	st := e.base.State()
-	if st.Status.Terminal() || r.cfg.Notify == nil {
-		r.mu.Unlock()
-		return
-	}
 	e.notices++
-	n := e.notification(st)
+	about := e.notification(st)
 	n.ID = fmt.Sprintf("%s.%d#%d", e.id, st.Run, e.notices)
 	r.mu.Unlock()
-
-	n.Source, n.Summary, n.Result, n.Time = source, summary, text, time.Now()
+	if st.Status.Terminal() || r.cfg.Notify == nil {
+		return
+	}
+	n.TaskID, n.ToolUseID, n.OutputFile, n.To = about.TaskID, about.ToolUseID, about.OutputFile, about.To
+	n.Status = ""
+	if n.Time.IsZero() {
+		n.Time = time.Now()
+	}
 	r.cfg.Notify.Push(n)
+	if h.current().status().Terminal() {
+		r.cfg.Notify.Retract(n.ID) // it may stand behind the end
+	}
 }

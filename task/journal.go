@@ -32,10 +32,10 @@ const (
 	// reserve is the space kept for the journal beyond its end, so that ends can
 	// be recorded when the disk is full.
 	reserve = 64 << 10
-
-	// compactAt is the size below which a journal is left as it is.
-	compactAt = 1 << 20
 )
+
+// compactAt is the size below which a journal is left as it is. Tests lower it.
+var compactAt = 1 << 20
 
 // A journalRecord is one entry of a journal: the state after the change, or only
 // the id where that says all.

@@ -18,6 +18,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "host:", actAsHost(arg))
 		os.Exit(1)
 	}
+	if dir := os.Getenv(busyHost); dir != "" {
+		fmt.Fprintln(os.Stderr, "host:", actAsBusyHost(dir))
+		os.Exit(1)
+	}
 	leak.Main(m)
 }
 

@@ -108,7 +108,7 @@ func (r *Registry) takeUp(ctx context.Context, s *session, tasks []*saved) {
 
 // restore makes a task known as the journal has it.
 func (r *Registry) restore(s *session, t *saved) *entry {
-	e := &entry{id: t.state.ID, typ: t.state.Type, session: s, told: t.told, done: make(chan struct{})}
+	e := &entry{id: t.state.ID, run: t.state.Run, typ: t.state.Type, session: s, told: t.told, done: make(chan struct{})}
 	e.handle = Handle{r: r, e: e}
 	e.out = reopened(s.outputs, e.id)
 	e.base, e.own.out = &e.own, e.out

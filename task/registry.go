@@ -159,7 +159,8 @@ type Registry struct {
 	watchers  map[*watcher]struct{}
 	unwatched bool          // closed: a new watcher sees nothing
 	shut      bool          // refuses new tasks
-	idle      chan struct{} // closed when live becomes 0; nil while nobody waits
+	open      int           // tasks whose end has not been announced
+	idle      chan struct{} // closed when open becomes 0; nil while nobody waits
 	swept     time.Time     // when eviction last looked
 
 	closing sync.Once
@@ -231,6 +232,7 @@ func (r *Registry) Kind(t Type) Kind { return r.kinds[t] }
 type entry struct {
 	handle  Handle // the one that is given out
 	id      ID
+	run     int
 	typ     Type
 	seq     uint64   // order of creation
 	session *session // where it is recorded; nil: nowhere
@@ -307,12 +309,15 @@ func (r *Registry) addLocked(e *entry) {
 	r.created++
 	e.seq = r.created
 	r.tasks[e.id] = e
+	if !e.ended() {
+		r.open++
+	}
 	r.emitLocked(e)
 }
 
 // newEntry makes an entry that is in no registry yet.
 func (r *Registry) newEntry(spec Spec) (*entry, error) {
-	e := &entry{typ: spec.Type, session: r.own, done: make(chan struct{})}
+	e := &entry{run: 1, typ: spec.Type, session: r.own, done: make(chan struct{})}
 	e.handle = Handle{r: r, e: e}
 	cfg := output.Config{
 		Dir:      &r.spill,
@@ -382,7 +387,14 @@ func (r *Registry) admitLocked(t Type) error {
 func (r *Registry) releaseLocked(t Type) {
 	r.live--
 	r.running[t]--
-	if r.live == 0 && r.idle != nil {
+}
+
+// settledOne counts one task less whose end is still to be announced.
+func (r *Registry) settledOne() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open--
+	if r.open == 0 && r.idle != nil {
 		close(r.idle)
 		r.idle = nil
 	}

@@ -623,7 +623,7 @@ func TestNoSink(t *testing.T) {
 	tasks, err := task.Open(t.Context(), task.Config{})
 	require.NoError(t, err)
 	f := tasktest.NewFake(t, tasks, task.Spec{})
-	f.Notify(notify.Progress, "half", "")
+	f.Notify(notify.Notification{Source: notify.Progress, Summary: "half"})
 	f.End(task.Result{Status: task.Completed})
 	require.True(t, tasks.Idle(task.Root))
 	require.NoError(t, tasks.Close())

@@ -313,6 +313,10 @@ func TestReadOfALiveAndADeadSession(t *testing.T) {
 	require.Equal(t, task.Completed, states[1].Status)
 	_, err = task.Read(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	tasks, inbox := openAt(t, dir, "work", shell.New(shell.Config{}))
+	require.Len(t, drain(t, inbox), 1, "the next host finds what Read has shown")
+	require.NoError(t, tasks.Close())
 }
 
 // O01, O06: a host dies with tasks running; the next one, with another name or

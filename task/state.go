@@ -134,6 +134,13 @@ func (b *StateBase) status() Status {
 	return b.state.Status
 }
 
+// standing returns the status and why the run is being killed.
+func (b *StateBase) standing() (Status, EndReason) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state.Status, b.state.Reason
+}
+
 // change lets f change the state.
 func (b *StateBase) change(f func(*State)) {
 	b.mu.Lock()

@@ -38,15 +38,30 @@ type Dir struct {
 	handle handle
 }
 
-// MakeTemp makes a directory with a name nobody can guess under os.TempDir.
-// [Dir.RemoveAll] takes it away again.
+// MakeTemp makes a directory with a name nobody can guess under os.TempDir, which
+// may be one that anybody can write to. [Dir.RemoveAll] takes it away again.
 func MakeTemp() (*Dir, error) {
 	path, err := os.MkdirTemp("", "afoot-")
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make a private directory: %w", err)
 	}
-	return OpenDir(path)
+	// Somebody who can put another directory in its place gains nothing: one that
+	// is not ours is refused, and what we do in ours goes through the handle.
+	h, err := openPath(path, anyParent)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a private directory: %w", err), os.Remove(path))
+	}
+	return &Dir{path: path, handle: h}, nil
 }
+
+// Whether openPath looks at who can write to the parent.
+const (
+	anyParent  = false
+	saneParent = true
+)
 
 // OpenDir opens the directory at path, and makes it if nothing is there, with
 // the directories above it that are missing, all of them mode 0700. One that is
@@ -62,7 +77,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	h, err := openPath(path)
+	h, err := openPath(path, saneParent)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +86,7 @@ func OpenDir(path string) (*Dir, error) {
 
 // Sub opens the directory name in d, and makes it if nothing is there.
 func (d *Dir) Sub(name string) (*Dir, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)
@@ -86,8 +101,9 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return &Dir{path: path, handle: h}, nil
 }
 
-// checkName returns an error for what is not the name of an entry.
-func checkName(name string) error {
+// CheckName returns an error that matches fs.ErrInvalid for what cannot be the
+// name of a file in a directory.
+func CheckName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
 		return fmt.Errorf("bad file name %.64q: %w", name, fs.ErrInvalid)
 	}
@@ -109,7 +125,7 @@ func (d *Dir) Create(name string) (*File, error) {
 func (d *Dir) Open(name string) (*File, error) { return d.file("open", name, os.O_RDWR) }
 
 func (d *Dir) file(op, name string, flag int) (*File, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)
@@ -127,7 +143,7 @@ func (d *Dir) file(op, name string, flag int) (*File, error) {
 // ReadFile returns what the file name holds. One of more than limit bytes is
 // ErrTooLarge and not read.
 func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)
@@ -169,7 +185,7 @@ func (d *Dir) WriteFile(name string, content []byte) error {
 }
 
 func (d *Dir) rename(from, to string) error {
-	if err := checkName(to); err != nil {
+	if err := CheckName(to); err != nil {
 		return err
 	}
 	return observe("rename", filepath.Join(d.path, to), func() error { return d.handle.rename(from, to) })
@@ -180,7 +196,7 @@ func (d *Dir) Sync() error { return observe("sync", d.path, d.handle.sync) }
 
 // Remove removes the file name. A link is removed itself.
 func (d *Dir) Remove(name string) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	return observe("remove", filepath.Join(d.path, name), func() error { return d.handle.remove(name) })

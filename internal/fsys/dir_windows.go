@@ -6,7 +6,7 @@ import "os"
 // that could be checked.
 type handle struct{ root *os.Root }
 
-func openPath(path string) (handle, error) {
+func openPath(path string, _ bool) (handle, error) {
 	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
 		return handle{}, err
 	}

@@ -40,7 +40,7 @@ const lockPause = 5 * time.Millisecond
 // The lock is on what the name stands for: if somebody removes the file, whoever
 // locks next makes sure that it has the one that is there.
 func (d *Dir) Lock(name string, wait time.Duration) (*Lock, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)

@@ -157,6 +157,21 @@ func TestParentThatOthersRule(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to uid 65534")
 }
 
+// A temporary directory that anybody may write to, and that is not even sticky, is
+// common in containers: a private directory is made there all the same.
+func TestMakeTempAnywhere(t *testing.T) {
+	tmp := t.TempDir()
+	require.NoError(t, os.Chmod(tmp, 0o777))
+	t.Setenv("TMPDIR", tmp)
+	d, err := fsys.MakeTemp()
+	require.NoError(t, err)
+	require.EqualValues(t, 0o700, mode(t, d.Path()))
+	require.NoError(t, d.RemoveAll())
+	entries, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
 // What is not a plain file of ours with one name is not opened, and not waited for.
 func TestBad49To54UnsafeFiles(t *testing.T) {
 	d := openDir(t, filepath.Join(t.TempDir(), "d"))

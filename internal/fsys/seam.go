@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"os"
 	"strings"
 	"sync/atomic"
 )
@@ -10,7 +11,7 @@ import (
 // there would leave it. Ops are create, open, write, truncate, sync, rename,
 // remove, mkdir and rmdir.
 type Seam struct {
-	// Below is the directory, an absolute path.
+	// Below is the directory, or a file, an absolute path.
 	Below string
 
 	// Before is called before a call; an error is returned in its place.
@@ -24,16 +25,16 @@ type Seam struct {
 var installed atomic.Pointer[Seam]
 
 // Install makes s the seam of this process until the returned function is
-// called. It is for tests.
+// called, which puts back the one there was. It is for tests.
 func Install(s *Seam) (remove func()) {
-	installed.Store(s)
-	return func() { installed.Store(nil) }
+	old := installed.Swap(s)
+	return func() { installed.Store(old) }
 }
 
 // observe makes a call that changes path, through the seam if there is one.
 func observe(op, path string, call func() error) error {
 	s := installed.Load()
-	if s == nil || !strings.HasPrefix(path, s.Below) {
+	if s == nil || !within(path, s.Below) {
 		return call()
 	}
 	if s.Before != nil {
@@ -46,4 +47,10 @@ func observe(op, path string, call func() error) error {
 		s.After(op, path)
 	}
 	return err
+}
+
+// within reports whether path is top or below it.
+func within(path, top string) bool {
+	rest, ok := strings.CutPrefix(path, top)
+	return ok && (rest == "" || os.IsPathSeparator(rest[0]))
 }

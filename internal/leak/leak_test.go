@@ -114,6 +114,11 @@ var conducts = map[string]func(t *testing.T){
 		kept = append(kept, f)
 	},
 	"zombie": func(t *testing.T) { require.NoError(t, start(t, "true").Release()) },
+	"live grandchild": func(t *testing.T) {
+		out, err := exec.Command("sh", "-c", "sleep 30 >/dev/null 2>&1 & echo started $!").Output()
+		require.NoError(t, err)
+		fmt.Print(string(out))
+	},
 	"live child": func(t *testing.T) {
 		p := start(t, "sleep", "30")
 		fmt.Printf("started %d\n", p.Pid)
@@ -224,6 +229,7 @@ func TestNamesWhatIsLeft(t *testing.T) {
 		{conduct: "pidfd", want: `2 left .*\n\tchild \d+\n\t\ttrue, state Z\n\tdescriptor \d+ -> .*pidfd.*\n`, linux: true},
 		{conduct: "number used again", want: `1 left .*\n\tdescriptor 3 -> /dev/null\n`, linux: true},
 		{conduct: "zombie", want: `1 left .*\n\tchild \d+\n\t\ttrue, state Z\n`, linux: true},
+		{conduct: "live grandchild", want: `1 left .*\n\tchild \d+\n\t\tsleep, state S\n`, linux: true},
 		{conduct: "live child", want: `1 left .*\n\tchild \d+\n\t\tsleep, state S\n`, linux: true},
 	}
 	processes := make(map[string]*process)

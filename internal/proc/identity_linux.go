@@ -84,7 +84,7 @@ func (id Identity) find() (*Process, bool) {
 // SIGKILL after grace. It returns the pids that are alive all the same.
 func EndLost(id Identity, mark string, grace time.Duration) (survivors []int) {
 	if p, ok := id.find(); ok {
-		survivors = p.KillGroup(grace)
+		survivors = p.KillGroup(grace, nil)
 		p.Close()
 	}
 	if mark != "" {

@@ -39,29 +39,30 @@ type Exit struct {
 const killWait = 2 * time.Second
 
 // KillGroup ends every process of the group: SIGTERM and then SIGCONT, so that
-// stopped ones can act on it, and SIGKILL to those left after grace. It returns
-// the pids that are alive all the same, normally none. One call may run at a time.
-func (p *Process) KillGroup(grace time.Duration) (survivors []int) {
+// stopped ones can act on it, and SIGKILL to those left after grace, or when hurry
+// is closed. It returns the pids that are alive all the same, normally none. One
+// call may run at a time.
+func (p *Process) KillGroup(grace time.Duration, hurry <-chan struct{}) (survivors []int) {
 	defer p.holdReap()()
 	p.signalGroup(sigTerm)
 	p.signalGroup(sigCont)
-	if p.groupGone(grace) {
+	if p.groupGone(grace, hurry) {
 		return nil
 	}
 	p.signalGroup(sigKill)
-	if p.groupGone(killWait) {
+	if p.groupGone(killWait, nil) {
 		return nil
 	}
 	return p.Group()
 }
 
-// groupGone waits until the group is empty, for at most d, and reports whether
-// it is.
-func (p *Process) groupGone(d time.Duration) bool {
+// groupGone waits until the group is empty, for at most d and until hurry is
+// closed, and reports whether it is.
+func (p *Process) groupGone(d time.Duration, hurry <-chan struct{}) bool {
 	deadline := time.Now().Add(d)
 	exited := p.Exited()
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		if len(p.Group()) == 0 {
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if !p.groupAlive() {
 			return true
 		}
 		left := time.Until(deadline)
@@ -72,6 +73,8 @@ func (p *Process) groupGone(d time.Duration) bool {
 		select {
 		case <-exited:
 			exited = nil
+		case <-hurry:
+			return !p.groupAlive()
 		case <-time.After(min(pause, left)):
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -218,30 +219,60 @@ func (p *Process) Group() []int {
 	if errors.Is(p.signalGroup(0), unix.ESRCH) {
 		return nil
 	}
-	return members(p.pid)
+	return look()[p.pid]
 }
 
-// members looks through /proc for the living processes of a group.
-func members(pgid int) (pids []int) {
+// groupAlive reports whether there is a process in the group, or was a moment ago.
+func (p *Process) groupAlive() bool {
+	return !errors.Is(p.signalGroup(0), unix.ESRCH) && lately.alive(p.pid)
+}
+
+// A census is a look at all processes. Many kills at once share one.
+type census struct {
+	mu     sync.Mutex // held during the look: who comes meanwhile waits for it
+	taken  time.Time  // when it began
+	groups map[int][]int
+}
+
+// censusAge is how old a census may be.
+const censusAge = 10 * time.Millisecond
+
+var lately census
+
+// alive reports whether a group has a living process. An older look serves only
+// to say that it has: that it has none is final, and looked at.
+func (c *census) alive(pgid int) bool {
+	asked := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if asked.Sub(c.taken) > censusAge || len(c.groups[pgid]) == 0 {
+		c.taken, c.groups = time.Now(), look()
+	}
+	return len(c.groups[pgid]) > 0
+}
+
+// look goes through /proc and returns the living processes by their groups.
+func look() map[int][]int {
+	groups := make(map[int][]int)
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil
+		return groups
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil
+		return groups
 	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if state, group := stat(name); group == pgid && state != 'Z' && state != 'X' {
-			pids = append(pids, pid)
+		if state, group := stat(name); state != 0 && state != 'Z' && state != 'X' {
+			groups[group] = append(groups[group], pid)
 		}
 	}
-	return pids
+	return groups
 }
 
 // stat returns the state and the group of a process, or zeros.

@@ -28,7 +28,7 @@ func start(t *testing.T, script string) *proc.Process {
 	p, err := proc.Start(proc.Spec{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(), Stdin: null})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		p.KillGroup(0)
+		p.KillGroup(0, nil)
 		<-p.Exited()
 		p.Output.Close()
 		p.Close()
@@ -49,7 +49,7 @@ func TestExit(t *testing.T) {
 		require.True(t, p.Ended())
 		require.ErrorIs(t, syscall.Kill(p.Pid(), 0), syscall.ESRCH, "reaped")
 		require.Empty(t, p.Group())
-		require.Empty(t, p.KillGroup(0), "of one that has ended")
+		require.Empty(t, p.KillGroup(0, nil), "of one that has ended")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestGroupAndKill(t *testing.T) {
 	require.Len(t, p.Group(), 3)
 	require.Contains(t, p.Group(), p.Pid())
 	require.False(t, p.Ended())
-	require.Empty(t, p.KillGroup(10*time.Second))
+	require.Empty(t, p.KillGroup(10*time.Second, nil))
 	<-p.Exited()
 	require.Equal(t, "SIGTERM", p.Exit().Signal)
 	require.Empty(t, p.Group())
@@ -110,7 +110,7 @@ func TestKillOfAGroupWithoutItsLeader(t *testing.T) {
 	<-p.Exited()
 	require.Len(t, p.Group(), 1)
 	began := time.Now()
-	require.Empty(t, p.KillGroup(50*time.Millisecond))
+	require.Empty(t, p.KillGroup(50*time.Millisecond, nil))
 	require.GreaterOrEqual(t, time.Since(began), 50*time.Millisecond, "SIGTERM was ignored for the whole grace")
 	require.Empty(t, p.Group())
 }
@@ -120,7 +120,7 @@ func TestStoppedProcessActsOnTerm(t *testing.T) {
 	readLine(t, p, "up\n")
 	for !strings.Contains(status(t, p.Pid()), "(stopped)") {
 	}
-	require.Empty(t, p.KillGroup(10*time.Second))
+	require.Empty(t, p.KillGroup(10*time.Second, nil))
 	<-p.Exited()
 	require.Equal(t, proc.Exit{Code: 5}, p.Exit())
 	readLine(t, p, "bye\n")
@@ -142,7 +142,7 @@ func TestClosedHandle(t *testing.T) {
 	group := p.Group()
 	require.Len(t, group, 1)
 	require.NoError(t, p.Close())
-	p.KillGroup(0)
+	p.KillGroup(0, nil)
 	require.NoError(t, syscall.Kill(group[0], 0), "still there")
 	require.NoError(t, syscall.Kill(group[0], syscall.SIGKILL))
 }

@@ -44,3 +44,5 @@ func (p *Process) Group() []int { return nil }
 func (p *Process) holdReap() (release func()) { return func() {} }
 
 func (p *Process) signalGroup(signal) error { return ErrUnsupported }
+
+func (p *Process) groupAlive() bool { return len(p.Group()) > 0 }

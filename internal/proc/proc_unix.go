@@ -129,3 +129,5 @@ func (p *Process) Group() []int {
 	}
 	return []int{p.child.Pid}
 }
+
+func (p *Process) groupAlive() bool { return len(p.Group()) > 0 }

@@ -125,7 +125,7 @@ func TestE01GrandchildHoldsThePipe(t *testing.T) {
 	require.Equal(t, task.Failed, st.Status)
 	require.Equal(t, 3, st.Exit.Code)
 	require.Equal(t, "spawned\n", text(t, h))
-	require.Less(t, st.Ended.Sub(st.Started), 5*time.Second)
+	require.Less(t, st.Ended.Sub(st.Started), slower*time.Second)
 }
 
 func TestE02ProcessSubstitution(t *testing.T) {
@@ -135,6 +135,7 @@ func TestE02ProcessSubstitution(t *testing.T) {
 	st := b.wait(h)
 	require.Equal(t, task.Failed, st.Status)
 	require.Equal(t, 4, st.Exit.Code)
+	require.Less(t, st.Ended.Sub(st.Started), slower*time.Second)
 	require.Equal(t, "hi\n", text(t, h))
 	require.NoError(t, h.Kill(t.Context()), "ends what it left")
 	require.Empty(t, b.marked())
@@ -177,7 +178,7 @@ func TestE05NoOutput(t *testing.T) {
 		st := b.run(script)
 		require.Equal(t, task.Completed, st.Status, script)
 		require.Zero(t, st.OutputSize, script)
-		require.Less(t, st.Ended.Sub(st.Started), 5*time.Second)
+		require.Less(t, st.Ended.Sub(st.Started), slower*time.Second)
 		news := b.told()
 		require.Len(t, news, 1)
 		require.Empty(t, news[0].Result)
@@ -201,20 +202,25 @@ func TestE07WaitIsBounded(t *testing.T) {
 func TestE08WaiterIsWoken(t *testing.T) {
 	b := open(t, shell.Config{})
 	b.tellAll()
-	flag := t.TempDir() + "/go"
-	h := b.script("until test -e " + flag + "; do sleep 0.05; done")
-	states := make(chan task.State)
-	go func() {
-		st, _ := h.Wait(t.Context())
-		states <- st
-	}()
-	require.NoError(t, os.WriteFile(flag, nil, 0o600))
-	select {
-	case st := <-states:
-		require.Equal(t, task.Completed, st.Status)
-	case <-time.After(patience):
-		t.Fatal("the waiter was not woken")
+	best := time.Hour
+	for range 3 { // the machine may be busy for one of them
+		flag := t.TempDir() + "/go"
+		h := b.script("until test -e " + flag + "; do sleep 0.05; done")
+		ends := make(chan time.Duration)
+		go func() {
+			st, _ := h.Wait(t.Context())
+			ends <- time.Since(st.Ended)
+		}()
+		require.NoError(t, os.WriteFile(flag, nil, 0o600))
+		select {
+		case late := <-ends:
+			require.Equal(t, task.Completed, h.State().Status)
+			best = min(best, late)
+		case <-time.After(patience):
+			t.Fatal("the waiter was not woken")
+		}
 	}
+	require.Less(t, best, slower*100*ms)
 }
 
 func TestE09ManyWaitsWhileDraining(t *testing.T) {
@@ -628,10 +634,16 @@ func TestN07NoDescriptorPerCall(t *testing.T) {
 	b.run("true") // what is opened once is open now
 	b.told()
 	before := descriptors(t)
-	for range 1000 {
+	h := b.script("sleep 60")
+	running := descriptors(t)
+	for i := range 1000 {
 		b.tasks.List(t.Context())
 		b.told()
+		b.tasks.Attachments(task.Root)
+		require.NoError(t, h.Update(func(st task.State) task.State { st.Description = fmt.Sprint(i); return st }))
 	}
+	require.Equal(t, running, descriptors(t))
+	require.NoError(t, h.Kill(t.Context()))
 	for range 20 {
 		b.run("echo x")
 		require.NoError(t, b.script("sleep 60").Kill(t.Context()))

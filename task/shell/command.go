@@ -25,8 +25,8 @@ type Command struct {
 	// Script is what the shell runs, byte for byte.
 	Script string
 
-	// Argv runs a program without a shell: its name, looked up in the PATH of
-	// the host unless it has a slash, and its arguments.
+	// Argv runs a program without a shell: its name and its arguments. The name is
+	// looked up in the PATH of the host or, if it has a slash, from Dir.
 	Argv []string
 
 	Description string        // for people and models; if empty, the command itself
@@ -99,8 +99,8 @@ func (s *Shell) register(ctx context.Context, tasks *task.Registry, cmd Command)
 	if err := cmd.check(); err != nil {
 		return nil, err
 	}
-	if tasks.Kind(task.LocalBash) != task.Kind(s) {
-		return nil, errors.New("shell: the registry was not opened with this Shell in its Config.Kinds")
+	if err := s.serve(tasks); err != nil {
+		return nil, err
 	}
 	text := cmd.text()
 	return tasks.Register(ctx, task.Spec{
@@ -164,9 +164,18 @@ func (s *Shell) run(h *task.Handle, cmd Command) (*command, error) {
 
 // program returns the path of what runs and its arguments.
 func (s *Shell) program(cmd Command) (path string, args []string, err error) {
-	if len(cmd.Argv) == 0 {
-		path = s.path()
-		return path, []string{filepath.Base(path), "-c", "--", cmd.Script}, nil
+	switch {
+	case len(cmd.Argv) == 0:
+		if path, err = s.path(); err != nil {
+			return "", nil, err
+		}
+		args = []string{filepath.Base(path), "-c", cmd.Script}
+		if strings.HasPrefix(cmd.Script, "-") || strings.HasPrefix(cmd.Script, "+") {
+			args = slices.Insert(args, 2, "--") // it is no option
+		}
+		return path, args, nil
+	case strings.Contains(cmd.Argv[0], "/"):
+		return cmd.Argv[0], cmd.Argv, nil // seen from the directory of the command
 	}
 	path, err = exec.LookPath(cmd.Argv[0])
 	return path, cmd.Argv, err

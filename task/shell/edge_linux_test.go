@@ -208,8 +208,118 @@ func TestCloseLimitBelowTheGrace(t *testing.T) {
 	b.line(h, "up")
 	var closed *task.CloseError
 	require.ErrorAs(t, tasks.Close(), &closed)
-	require.Equal(t, "it did not end in time and may still run", closed.Killed[0].Error)
-	require.Empty(t, b.marked(), "the shell has ended it all the same")
+	require.Equal(t, task.HostClosed, closed.Killed[0].Reason)
+	require.Equal(t, "SIGKILL", closed.Killed[0].Exit.Signal, "by force, when the time was over")
+	require.Empty(t, b.marked())
+}
+
+// What a command left may end by itself; then nothing is kept for it.
+func TestDescendantsThatEnd(t *testing.T) {
+	b := open(t, shell.Config{})
+	b.run("true")
+	before := descriptors(t)
+	flag := t.TempDir() + "/go"
+	h := b.script("(until test -e " + flag + "; do sleep 0.02; done) >/dev/null 2>&1 & true")
+	require.NotEmpty(t, b.wait(h).Descendants)
+	b.told()
+	require.ErrorIs(t, b.tasks.Evict(t.Context(), h.ID()), task.ErrInUse)
+	events := b.tasks.Watch(t.Context())
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	for ev := range events {
+		if len(ev.State.Descendants) == 0 {
+			break
+		}
+	}
+	for deadline := time.Now().Add(patience); descriptors(t) > before && time.Now().Before(deadline); {
+	}
+	require.Equal(t, before, descriptors(t))
+	require.NoError(t, b.tasks.Evict(t.Context(), h.ID()))
+}
+
+// Evicting a task does not kill a process outside its group that still prints.
+func TestEvictionLeavesWritersAlone(t *testing.T) {
+	b := open(t, shell.Config{})
+	flag := t.TempDir() + "/go"
+	done := flag + ".done"
+	h := b.script("setsid sh -c 'until test -e " + flag + "; do sleep 0.02; done; echo a; echo b; touch " + done + "' & true")
+	b.wait(h)
+	b.told()
+	require.NoError(t, b.tasks.Evict(t.Context(), h.ID()))
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if _, err := os.Stat(done); err == nil {
+			return
+		}
+	}
+	t.Fatal("the writer was killed by its pipe")
+}
+
+// The shell and a program are what the host means, wherever the command runs.
+func TestProgramsAreNotFoundInTheProject(t *testing.T) {
+	project := t.TempDir()
+	for _, name := range []string{"sh", "tool"} {
+		require.NoError(t, os.WriteFile(project+"/"+name, []byte("#!/bin/sh\necho project $1\n"), 0o700))
+	}
+	b := open(t, shell.Config{Shell: "sh", Dir: project})
+	b.tellAll()
+	h := b.script("echo host")
+	b.wait(h)
+	require.Equal(t, "host\n", text(t, h))
+	h = b.start(shell.Command{Argv: []string{"./tool", "asked for"}})
+	b.wait(h)
+	require.Equal(t, "project asked for\n", text(t, h), "with a slash, from the directory of the command")
+	_, err := b.sh.Start(t.Context(), b.tasks, shell.Command{Argv: []string{"tool"}})
+	require.ErrorContains(t, err, "not found in $PATH")
+
+	missing := open(t, shell.Config{Shell: "no-such-shell"})
+	_, err = missing.sh.Start(t.Context(), missing.tasks, shell.Command{Script: "true"})
+	require.ErrorContains(t, err, "no-such-shell")
+}
+
+func TestScriptThatLooksLikeAnOption(t *testing.T) {
+	for _, sh := range []string{"", "/bin/sh"} {
+		b := open(t, shell.Config{Shell: sh})
+		b.tellAll()
+		for _, script := range []string{"-x || echo no option", "+x || echo no option"} {
+			h := b.script(script)
+			b.wait(h)
+			require.Contains(t, text(t, h), "no option\n", "%q in %q", script, sh)
+		}
+	}
+}
+
+func TestShellServesOneRegistry(t *testing.T) {
+	b := open(t, shell.Config{})
+	b.tellAll()
+	b.run("true")
+	other, err := task.Open(t.Context(), task.Config{Kinds: []task.Kind{b.sh}})
+	require.NoError(t, err)
+	_, err = b.sh.Start(t.Context(), other, shell.Command{Script: "true"})
+	require.ErrorContains(t, err, "another registry")
+}
+
+func TestShellVariables(t *testing.T) {
+	t.Setenv("SHELLOPTS", "errexit")
+	t.Setenv("BASHOPTS", "nullglob")
+	t.Setenv("ENV", "staging")
+	b := open(t, shell.Config{})
+	b.tellAll()
+	h := b.script("false; echo after $ENV; echo /no/such/*")
+	b.wait(h)
+	require.Equal(t, "after staging\n/no/such/*\n", text(t, h))
+}
+
+// Many kills at once do not each search the system.
+func TestManyStubbornCommands(t *testing.T) {
+	b := open(t, shell.Config{Grace: 500 * ms, Shell: "/bin/sh"})
+	b.tellAll()
+	for range 40 {
+		b.line(b.script("trap '' TERM; echo up; while :; do sleep 1; done"), "up")
+	}
+	before := cpu(t)
+	require.NoError(t, b.tasks.KillOwned(t.Context(), task.Root))
+	require.Empty(t, b.marked())
+	t.Logf("%v of CPU for 40 kills", time.Duration(cpu(t)-before))
 }
 
 func TestKeepInherited(t *testing.T) {

@@ -33,15 +33,16 @@ func NonInteractive() []string {
 	}
 }
 
-// startupFiles are variables that make a shell read a file before a script.
-var startupFiles = []string{"BASH_ENV", "ENV"}
+// shellVariables change what a script does before it has begun: a file that is
+// read first, and options that are set.
+var shellVariables = []string{"BASH_ENV", "SHELLOPTS", "BASHOPTS"}
 
 // baseEnv returns the environment of commands that bring none.
 func baseEnv(cfg Config) []string {
 	if cfg.Env != nil {
 		return slices.Clone(cfg.Env)
 	}
-	drop := append(slices.Clone(cfg.DropEnv), startupFiles...)
+	drop := append(slices.Clone(cfg.DropEnv), shellVariables...)
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return matchesAny(drop, name)

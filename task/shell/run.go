@@ -75,29 +75,44 @@ func (s *Shell) Run(ctx context.Context, tasks *task.Registry, cmd Command, prom
 
 	res := Result{Handle: h, Threshold: promote}
 	if _, err = h.Wait(wait); err != nil && ctx.Err() != nil {
-		res.State, err = s.giveUp(ctx, h, taker)
+		err = giveUp(ctx, h)
 	} else {
-		res.State, err = taker.Take(wait)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = h.Update(func(st task.State) task.State { st.Backgrounded = true; return st })
-			res.State, res.Backgrounded = h.State(), true
-		}
+		err = nil
+	}
+	// Read before the result is taken: a told task may be evicted.
+	res.Output = view(h)
+	if res.State, res.Backgrounded = settle(wait, taker); res.Backgrounded {
+		h.Update(func(st task.State) task.State { st.Backgrounded = true; return st })
+		res.State = h.State()
 	}
 	res.Elapsed = time.Since(began)
-	if v, verr := h.Output().View(0, 0); verr == nil {
-		res.Output = v.Text
-	}
 	return res, err
 }
 
-// giveUp kills a command whose caller has gone, and takes what comes of it.
-func (s *Shell) giveUp(ctx context.Context, h *task.Handle, taker *task.Taker) (task.State, error) {
-	// KillGroup ends in bounded time, and so does the end of the task after it.
-	err := h.Kill(context.WithoutCancel(ctx))
+// settle takes the result if there is one when wait ends, and otherwise leaves
+// the task to the queue.
+func settle(wait context.Context, taker *task.Taker) (st task.State, goesOn bool) {
+	ended, cancel := context.WithCancel(wait)
+	cancel()
+	st, err := taker.Take(ended) // what is there wins over the end of the context
+	return st, err != nil
+}
+
+// view returns what the command has printed so far as text.
+func view(h *task.Handle) string {
+	v, err := h.Output().View(0, 0)
 	if err != nil {
-		taker.Take(ctx) // it lives on as a task: the queue will tell of its end
-		return h.State(), errors.Join(ctx.Err(), err)
+		return "The output cannot be read: " + err.Error()
 	}
-	st, _ := taker.Take(context.WithoutCancel(ctx)) // it has ended
-	return st, ctx.Err()
+	return v.Text
+}
+
+// giveUp kills a command whose caller has gone. If that is impossible it lives on
+// as a task, of whose end the queue will tell.
+func giveUp(ctx context.Context, h *task.Handle) error {
+	// KillGroup ends in bounded time, and so does the end of the task after it.
+	if err := h.Kill(context.WithoutCancel(ctx)); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return ctx.Err()
 }

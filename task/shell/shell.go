@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,9 @@ var ErrInvalid = errors.New("shell: invalid command")
 // Config says how a [Shell] runs its commands.
 // The zero Config is ready to use.
 type Config struct {
-	// Shell is the program that runs scripts, as SHELL -c SCRIPT. If empty, it
-	// is bash if that is in the PATH, and /bin/sh otherwise.
+	// Shell is the program that runs scripts, as SHELL -c SCRIPT, or as SHELL -c
+	// -- SCRIPT for one that begins with a dash or a plus. A name is looked up in
+	// the PATH. If empty, it is bash if that is in the PATH, and /bin/sh otherwise.
 	Shell string
 
 	// Dir is the working directory of commands that name none. If empty, it is
@@ -60,11 +62,12 @@ type Config struct {
 type Shell struct {
 	cfg  Config
 	env  []string
-	path func() string
+	path func() (string, error)
 	lost func() map[string][]int // processes with a mark that live when the first task is recovered
 
-	mu      sync.Mutex // guards the fields below
-	null    *os.File   // /dev/null, from the first command on
+	mu      sync.Mutex     // guards the fields below
+	tasks   *task.Registry // the one it serves, from the first command on
+	null    *os.File       // /dev/null, from the first command on
 	closed  bool
 	open    map[*command]struct{} // commands with a descriptor of ours
 	readers sync.WaitGroup        // one for each; added to with mu held, before closed
@@ -84,7 +87,7 @@ func New(cfg Config) *Shell {
 	return &Shell{
 		cfg:  cfg,
 		env:  baseEnv(cfg),
-		path: sync.OnceValue(func() string { return cmp.Or(cfg.Shell, findShell()) }),
+		path: sync.OnceValues(func() (string, error) { return findShell(cfg.Shell) }),
 		lost: sync.OnceValue(func() map[string][]int { return proc.Marked(markPrefix) }),
 		open: make(map[*command]struct{}),
 	}
@@ -93,11 +96,20 @@ func New(cfg Config) *Shell {
 // grace returns the time between SIGTERM and SIGKILL.
 func (s *Shell) grace() time.Duration { return cmp.Or(s.cfg.Grace, DefaultGrace) }
 
-func findShell() string {
-	if path, err := exec.LookPath("bash"); err == nil {
-		return path
+// findShell returns the absolute path of the shell: a name is looked up in the
+// PATH, and never found in the directory that a command runs in.
+func findShell(name string) (string, error) {
+	if name == "" {
+		if path, err := exec.LookPath("bash"); err == nil {
+			return filepath.Abs(path)
+		}
+		return "/bin/sh", nil
 	}
-	return "/bin/sh"
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // Type returns task.LocalBash.
@@ -117,10 +129,11 @@ func (s *Shell) Close() error {
 
 	var kills []*killing
 	for _, c := range open {
+		c.hurry()
 		kills = append(kills, c.kill())
 	}
 	for i, c := range open {
-		<-kills[i].gone
+		<-kills[i].done
 		c.proc.Output.Close() // ends its reader
 		c.free()
 	}
@@ -129,6 +142,22 @@ func (s *Shell) Close() error {
 		return nil
 	}
 	return null.Close()
+}
+
+// serve makes tasks the registry that the shell serves. A shell serves one: what
+// it holds is given up when that is closed.
+func (s *Shell) serve(tasks *task.Registry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case tasks.Kind(task.LocalBash) != task.Kind(s):
+		return errors.New("shell: the registry was not opened with this Shell in its Config.Kinds")
+	case s.tasks == nil:
+		s.tasks = tasks
+	case s.tasks != tasks:
+		return errors.New("shell: this Shell serves another registry already")
+	}
+	return nil
 }
 
 // devNull returns the standard input of all commands.

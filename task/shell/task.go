@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,10 @@ const (
 	quietAfter = 100 * time.Millisecond // without a byte
 	drainLimit = 500 * time.Millisecond // in all
 )
+
+// lookAgain is how often the processes that a command left are looked for: they
+// keep its record, and nothing else waits for them.
+const lookAgain = time.Second
 
 // A SurvivorError says which processes of a task could not be ended: they are
 // alive two seconds after SIGKILL. Kill may be called again.
@@ -40,6 +46,8 @@ type command struct {
 
 	eof      chan struct{} // closed when all output has been read
 	finished chan struct{} // closed when the end has been reported
+	hurry    func()        // closes hurried, once
+	hurried  chan struct{} // closed when a kill is to use force at once
 	free     func()        // closes freed, once
 	freed    chan struct{} // closed when nobody will signal the group any more
 
@@ -63,10 +71,12 @@ func (s *Shell) newCommand(h *task.Handle, cmd Command, p *proc.Process, dir str
 		limit: cmp.Or(cmd.TimeLimit, s.cfg.TimeLimit), grace: s.grace(),
 		eof: make(chan struct{}), finished: make(chan struct{}), freed: make(chan struct{}),
 	}
+	c.hurried = make(chan struct{})
+	c.hurry = sync.OnceFunc(func() { close(c.hurried) })
 	c.free = sync.OnceFunc(func() { close(c.freed) })
 	if err := s.add(c); err != nil {
 		p.Output.Close()
-		p.KillGroup(0)
+		p.KillGroup(0, nil)
 		p.Close()
 		return nil, err
 	}
@@ -90,7 +100,11 @@ func (s *Shell) add(c *command) error {
 // read keeps what the command prints, until nobody has the pipe any more, and
 // gives the descriptors back when they are of no more use.
 func (c *command) read() {
-	c.h.Output().ReadFrom(c.proc.Output) // an error means that the output was closed: nobody reads it
+	if _, err := c.h.Output().ReadFrom(c.proc.Output); err != nil {
+		// The task has been evicted, and nobody reads it any more. Closing the
+		// pipe would kill what still prints.
+		io.Copy(io.Discard, c.proc.Output)
+	}
 	c.proc.Output.Close()
 	close(c.eof)
 	select {
@@ -126,7 +140,28 @@ func (c *command) supervise() {
 	c.h.Finish(res)
 	if len(res.Descendants) == 0 {
 		c.free()
+		return
 	}
+	go c.watchLeft(res.Descendants)
+}
+
+// watchLeft keeps the processes that the command left in its state, until there
+// are none. It ends when the group is not to be signalled any more.
+func (c *command) watchLeft(left []int) {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for len(left) > 0 {
+		select {
+		case <-c.freed:
+			return
+		case <-tick.C:
+		}
+		if now := c.proc.Group(); !slices.Equal(now, left) {
+			left = now
+			c.h.Update(func(st task.State) task.State { st.Descendants = left; return st })
+		}
+	}
+	c.free()
 }
 
 // drain waits for the end of the output, or for what stands for it.
@@ -227,7 +262,7 @@ func (k *killing) failed() bool {
 }
 
 func (c *command) end(k *killing) {
-	if survivors := c.proc.KillGroup(c.grace); len(survivors) > 0 {
+	if survivors := c.proc.KillGroup(c.grace, c.hurried); len(survivors) > 0 {
 		k.err = &SurvivorError{ID: c.h.ID(), PIDs: survivors}
 	}
 	close(k.gone)

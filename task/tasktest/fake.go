@@ -61,7 +61,7 @@ func (f *Fake) Stall() {
 		f.t.Errorf("tasktest: Stall of %s: %v", f.ID(), err)
 	}
 	summary := fmt.Sprintf("Background task \"%s\" seems to wait for input", f.State().Description)
-	f.Notify(notify.BackgroundTask, summary, string(tail.Bytes))
+	f.Notify(notify.Notification{Source: notify.BackgroundTask, Summary: summary, Result: string(tail.Bytes)})
 }
 
 // End ends the task. The test fails if it has ended already, or if the status of

@@ -10,17 +10,23 @@ import (
 	"github.com/afoot-go/afoot/task"
 )
 
-// limit is how long one call of Kill may take before it counts as hanging.
-const limit = 10 * time.Second
+const (
+	// limit is how long one call of Kill may take before it counts as hanging.
+	limit = 10 * time.Second
+
+	// promptly is how long one may take whose context has ended.
+	promptly = time.Second
+)
 
 // Run checks a task against the promises of [task.Task], one named subtest for
 // each. A failure names the promise.
 //
 // newTask is called for a fresh task in each subtest. It must return one that is
-// running and will not end by itself. If the task has a State method, as a
-// *task.Handle and a type that embeds task.StateBase have, Run also looks
-// whether it has ended when it says so; with a Wait method too, as a
-// *task.Handle has, whether it goes on stopping without being asked again.
+// running and will not end by itself, and for the last promise to mean much it
+// prints. A Task alone can only be taken at its word; if it has a State method, as
+// a *task.Handle and a type that embeds task.StateBase have, Run also looks whether
+// it has ended when it says so; with a Wait method too, as a *task.Handle has,
+// whether it goes on stopping without being asked again.
 func Run(t *testing.T, newTask func(t *testing.T) task.Task) {
 	t.Helper()
 	for _, c := range checks {
@@ -81,8 +87,12 @@ func killEndedContext(ctx context.Context, t task.Task) error {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	// It may have stopped by the time Kill looks.
+	began := time.Now()
 	if err := kill(ended, t); err != nil && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("Kill with an ended context = %w, want nil or context.Canceled", err)
+	}
+	if took := time.Since(began); took > promptly {
+		return fmt.Errorf("Kill with an ended context took %v", took)
 	}
 	if w, ok := t.(interface {
 		Wait(context.Context) (task.State, error)

@@ -83,6 +83,8 @@ func (b *broken) Kill(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return errors.New("timeout")
 		}
+	case "ignores its context":
+		time.Sleep(1500 * time.Millisecond) // what it does instead of returning
 	case "panics":
 		panic("kill")
 	case "hangs":
@@ -134,6 +136,7 @@ func TestRunNamesTheBrokenPromise(t *testing.T) {
 		"fails when ended":        "Killing a task that has already ended returns nil.",
 		"one at a time":           "Of any number of concurrent calls each returns as one alone would.",
 		"invents an error":        "If ctx ends first, Kill returns ctx.Err() and the task goes on stopping in the background; Kill may be called again.",
+		"ignores its context":     "If ctx ends first, Kill returns ctx.Err() and the task goes on stopping in the background; Kill may be called again.",
 		"does not go on stopping": "If ctx ends first, Kill returns ctx.Err() and the task goes on stopping in the background; Kill may be called again.",
 	} {
 		t.Run(how, func(t *testing.T) {
