@@ -1,7 +1,6 @@
 package task
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,9 +24,9 @@ func Read(dir string) ([]State, error) {
 		return nil, fmt.Errorf("task: session: %w", err)
 	}
 	defer d.Close()
-	held, err := isHeld(d)
+	held, err := d.Held(lockName)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("task: session: %w", err)
 	}
 	log, err := d.ReadFile(journalName, journalMax)
 	if err != nil {
@@ -50,19 +49,6 @@ func Read(dir string) ([]State, error) {
 		return states, fmt.Errorf("task: session: %w", err)
 	}
 	return states, nil
-}
-
-// isHeld reports whether a host has the session open.
-func isHeld(d *fsys.Dir) (bool, error) {
-	lock, err := d.Lock(lockName, 0)
-	var locked *fsys.LockedError
-	switch {
-	case errors.As(err, &locked):
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("task: session: %w", err)
-	}
-	return false, lock.Unlock()
 }
 
 const (

@@ -105,6 +105,9 @@ func lockSession(base *fsys.Dir, name string, wait time.Duration) (*session, err
 }
 
 func (s *session) open() (tasks []*saved, err error) {
+	if err := s.dir.RemoveTemps(); err != nil { // a dead host's: the lock is ours
+		return nil, err
+	}
 	if s.journal, tasks, err = openJournal(s.dir); err != nil {
 		return nil, err
 	}

@@ -456,6 +456,125 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, tasks.Close())
 }
 
+// Bad input 62: what a dead host was writing is never taken for what it wrote.
+func TestBad62LeftOverTemp(t *testing.T) {
+	dir := base(t)
+	tasks, _ := openAt(t, dir, "work")
+	require.NoError(t, tasks.Close())
+	left := filepath.Join(tasks.Dir(), ".journal.4711.tmp")
+	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Empty(t, states)
+	require.FileExists(t, left, "Read changes nothing")
+	tasks, _ = openAt(t, dir, "work")
+	require.NoFileExists(t, left)
+	require.NoError(t, tasks.Close())
+}
+
+// Bad input 66: a session on a disk that cannot be written to is read, and not
+// opened.
+func TestBad66ReadOnlyDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a file system")
+	}
+	mount := t.TempDir()
+	require.NoError(t, syscall.Mount("afoot", mount, "tmpfs", 0, "size=4m,mode=0700"))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, 0)) })
+	tasks, inbox := openAt(t, mount, "work")
+	tasktest.NewFake(t, tasks, task.Spec{Description: "x"}).End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	require.NoError(t, syscall.Mount("", mount, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Equal(t, "x", states[0].Description)
+	for _, session := range []string{"work", "new", ""} {
+		_, err = task.Open(t.Context(), task.Config{Dir: mount, Session: session})
+		require.ErrorIs(t, err, syscall.EROFS, "%q", session)
+		require.ErrorContains(t, err, mount)
+	}
+}
+
+// Bad input 67: a session that is removed while it is open is not made anew. What
+// runs goes on and is told; nothing new is started.
+func TestBad67SessionRemovedWhileOpen(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	require.NoError(t, os.RemoveAll(dir))
+	_, err := tasks.Register(t.Context(), task.Spec{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.Len(t, tasks.List(t.Context()), 1, "nothing half done")
+	f.Print("goes on")
+	f.End(task.Result{Status: task.Failed})
+	news := drain(t, inbox)[0]
+	require.Equal(t, "failed", news.Status)
+	require.Contains(t, news.Result, "The output cannot be read: ")
+	require.NoDirExists(t, dir)
+	require.NoError(t, tasks.Close())
+}
+
+// Bad input 18: an id that was used is not handed out again, nor found, after it
+// was evicted and the host has died.
+func TestBad18IDsOfTheDead(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	cryptotest.SetGlobalRandom(t, 5)
+	f := tasktest.NewFake(t, tasks, task.Spec{Type: task.Dream})
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Evict(t.Context(), f.ID()))
+	require.NoError(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "work")
+	_, err := tasks.Get(t.Context(), f.ID())
+	require.ErrorIs(t, err, task.ErrNotFound)
+	cryptotest.SetGlobalRandom(t, 5)
+	again := tasktest.NewFake(t, tasks, task.Spec{Type: task.Dream})
+	require.NotEqual(t, f.ID(), again.ID(), "its output is still there")
+	again.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+}
+
+// Another user who plants things in the base directory stops nobody from opening
+// a session, and gets nothing written.
+func TestPlantedByAnotherUser(t *testing.T) {
+	dir := base(t)
+	tasks, _ := openAt(t, dir, "work")
+	name := filepath.Base(tasks.Dir())
+	require.NoError(t, tasks.Close())
+	require.NoError(t, os.RemoveAll(tasks.Dir()))
+	victim := t.TempDir()
+	for what, plant := range map[string]func(string) error{
+		"link": func(p string) error { return os.Symlink(victim, p) },
+		"fifo": func(p string) error { return syscall.Mkfifo(p, 0o600) },
+		"file": func(p string) error { return os.WriteFile(p, nil, 0o600) },
+		"theirs": func(p string) error {
+			return errors.Join(os.Mkdir(p, 0o777), os.Chown(p, 65534, 65534))
+		},
+	} {
+		if what == "theirs" && os.Geteuid() != 0 {
+			continue
+		}
+		at := filepath.Join(dir, name)
+		require.NoError(t, plant(at), what)
+		_, err := task.Open(t.Context(), task.Config{Dir: dir, Session: "work"})
+		require.ErrorContains(t, err, at+" is not safe to use", what)
+		other, _ := openAt(t, dir, "")
+		require.NoError(t, other.Close())
+		_, err = task.Sweep(dir, 0)
+		if err != nil {
+			require.ErrorContains(t, err, at, what)
+		}
+		require.NoError(t, os.RemoveAll(at))
+	}
+	entries, err := os.ReadDir(victim)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(b), ") Z ")

@@ -162,11 +162,26 @@ func (d *Dir) ReadFile(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
+// tempSuffix ends the names of files that are being written; they begin with a dot.
+const tempSuffix = ".tmp"
+
+// RemoveTemps removes what a WriteFile that was interrupted has left. Nobody else
+// may be writing files in the directory.
+func (d *Dir) RemoveTemps() error {
+	names, err := d.Names()
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix) {
+			err = errors.Join(err, d.Remove(name))
+		}
+	}
+	return err
+}
+
 // WriteFile makes name a file with that content, or replaces the one it is, so
 // that whoever opens it finds the old content or the new, also after power was
 // lost.
 func (d *Dir) WriteFile(name string, content []byte) error {
-	temp := "." + name + "." + rand.Text() + ".tmp"
+	temp := "." + name + "." + rand.Text() + tempSuffix
 	f, err := d.Create(temp)
 	if err != nil {
 		return err

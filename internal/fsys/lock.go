@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,7 +64,7 @@ func (d *Dir) tryLock(path, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(f); err != nil {
+	if err := lockFile(f, exclusive); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	if !d.isStill(path, name, f) {
@@ -90,6 +91,33 @@ func (d *Dir) isStill(path, name string, f *os.File) bool {
 	there, err := again.Stat()
 	return err == nil && os.SameFile(ours, there)
 }
+
+// Held reports whether a process holds the lock name. It changes nothing, and
+// needs no more than to read the file.
+func (d *Dir) Held(name string) (bool, error) {
+	if err := CheckName(name); err != nil {
+		return false, err
+	}
+	f, err := d.handle.open(filepath.Join(d.path, name), name, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = lockFile(f, shared)
+	f.Close()
+	if errors.Is(err, errBusy) {
+		return true, nil
+	}
+	return false, err
+}
+
+// How lockFile locks.
+const (
+	exclusive = false
+	shared    = true // with others that lock so
+)
 
 // holder returns the process that a lock file names, or 0.
 func (d *Dir) holder(name string) int {

@@ -10,8 +10,12 @@ import (
 )
 
 // lockFile locks f for as long as it is open.
-func lockFile(f *os.File) error {
-	err := handle{f}.do(func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+func lockFile(f *os.File, shared bool) error {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	err := handle{f}.do(func(fd int) error { return unix.Flock(fd, how|unix.LOCK_NB) })
 	switch err {
 	case nil:
 		return nil
