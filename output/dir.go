@@ -58,6 +58,15 @@ func (d *Dir) create(name string) (*file, error) {
 	return &file{dir: d, name: name, path: filepath.Join(dir.Path(), name), f: f}, nil
 }
 
+// free returns an error that matches fs.ErrExist if something has that name.
+func (d *Dir) free(name string) error {
+	dir, err := d.handle()
+	if err != nil {
+		return err
+	}
+	return dir.Free(name)
+}
+
 // open opens the file name for reading.
 func (d *Dir) open(name string) (*fsys.File, error) {
 	dir, err := d.handle()

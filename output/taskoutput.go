@@ -44,7 +44,8 @@ type Config struct {
 	Name string
 
 	// Through has every byte written to the file from the first on, so that
-	// others can read it while it grows. MemLimit means nothing then.
+	// others can read it while it grows; the first makes the file. MemLimit means
+	// nothing then.
 	Through bool
 
 	// MemLimit is the number of bytes kept in memory. An output that grows
@@ -89,9 +90,9 @@ type TaskOutput struct {
 // fileSuffix is what the names of output files end in.
 const fileSuffix = ".output"
 
-// New returns an empty output. It touches no file, unless cfg.Through is set: the
-// first Write that brings it over cfg.MemLimit makes one. With cfg.Through the
-// file is made at once, and the error matches fs.ErrExist if the name is taken.
+// New returns an empty output. It makes no file: the first Write that brings it
+// over cfg.MemLimit does. With cfg.Through the error matches fs.ErrExist if the
+// name is taken.
 func New(cfg Config) (*TaskOutput, error) {
 	if cfg.MemLimit < 0 || cfg.Limit < 0 {
 		return nil, fmt.Errorf("output: negative limit (MemLimit %d, Limit %d)", cfg.MemLimit, cfg.Limit)
@@ -101,13 +102,12 @@ func New(cfg Config) (*TaskOutput, error) {
 			return nil, fmt.Errorf("output: %w", err)
 		}
 	}
-	o := &TaskOutput{cfg: cfg}
-	if cfg.Through {
-		if _, err := o.spill(); err != nil {
+	if cfg.Through && cfg.Dir != nil && cfg.Name != "" {
+		if err := cfg.Dir.free(cfg.Name + fileSuffix); err != nil {
 			return nil, err
 		}
 	}
-	return o, nil
+	return &TaskOutput{cfg: cfg}, nil
 }
 
 // Reopen returns the output of that name which an earlier process left in dir.
@@ -161,7 +161,7 @@ func (o *TaskOutput) write(p []byte) (first bool, err error) {
 	if stopped {
 		keep = nil // what is kept is a prefix: after a gap nothing is
 	}
-	if file == nil && size+int64(len(keep)) > cmp.Or(o.cfg.MemLimit, DefaultMemLimit) {
+	if file == nil && size+int64(len(keep)) > o.memLimit() {
 		file, err = o.spill()
 	}
 	n := 0
@@ -185,6 +185,14 @@ func (o *TaskOutput) write(p []byte) (first bool, err error) {
 	o.full = o.full || first
 	o.wakeLocked()
 	return first, nil
+}
+
+// memLimit returns the number of bytes that need no file.
+func (o *TaskOutput) memLimit() int64 {
+	if o.cfg.Through {
+		return 0
+	}
+	return cmp.Or(o.cfg.MemLimit, DefaultMemLimit)
 }
 
 func (o *TaskOutput) limit() int64 { return cmp.Or(o.cfg.Limit, DefaultLimit) }

@@ -104,7 +104,9 @@ func (h *Handle) Update(f func(State) State) error {
 			return fmt.Errorf("task: Update of %s changes what only the registry may", h.e.id)
 		}
 		if h.swap(base, rev, changed.clone()) {
-			h.r.persist(h.e, recState)
+			if changed.Status != Pending { // the record of the start has it
+				h.r.persist(h.e, recState)
+			}
 			return nil
 		}
 	}

@@ -156,10 +156,7 @@ func imageSize(tasks []*saved) int {
 }
 
 func appendRecord(log []byte, rec journalRecord) ([]byte, error) {
-	data, err := json.Marshal(rec)
-	if err != nil {
-		return log, err
-	}
+	data := rec.appendJSON(make([]byte, 0, 512))
 	if len(data) > record.Max {
 		return log, fmt.Errorf("a record of %d bytes", len(data))
 	}

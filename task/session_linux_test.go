@@ -511,7 +511,7 @@ func TestBad67SessionRemovedWhileOpen(t *testing.T) {
 	f.End(task.Result{Status: task.Failed})
 	news := drain(t, inbox)[0]
 	require.Equal(t, "failed", news.Status)
-	require.Contains(t, news.Result, "The output cannot be read: ")
+	require.Contains(t, news.Summary, "7 bytes of output were not kept")
 	require.NoDirExists(t, dir)
 	require.NoError(t, tasks.Close())
 }
@@ -523,6 +523,7 @@ func TestBad18IDsOfTheDead(t *testing.T) {
 	tasks, inbox := openAt(t, dir, "work")
 	cryptotest.SetGlobalRandom(t, 5)
 	f := tasktest.NewFake(t, tasks, task.Spec{Type: task.Dream})
+	f.Print("old text")
 	f.End(task.Result{Status: task.Completed})
 	drain(t, inbox)
 	require.NoError(t, tasks.Evict(t.Context(), f.ID()))

@@ -120,6 +120,26 @@ func (d *Dir) Create(name string) (*File, error) {
 	return d.file("create", name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
+// errRemoved says that a directory is there no more.
+var errRemoved = fmt.Errorf("the directory has been removed: %w", fs.ErrNotExist)
+
+// Free returns an error that matches fs.ErrExist if anything has that name, a link
+// included, and one that matches fs.ErrNotExist if the directory has been removed.
+func (d *Dir) Free(name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	path := filepath.Join(d.path, name)
+	switch err := d.handle.lookUp(name); {
+	case err == nil:
+		return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
+	case err != errRemoved && errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return &fs.PathError{Op: "create", Path: path, Err: err}
+	}
+}
+
 // Open opens the file name for reading and writing. What is not a plain file of
 // ours with one name is unsafe, and never waited for.
 func (d *Dir) Open(name string) (*File, error) { return d.file("open", name, os.O_RDWR) }

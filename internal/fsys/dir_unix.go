@@ -129,6 +129,21 @@ func checkFile(f *os.File) error {
 	return nil
 }
 
+// lookUp returns nil if there is an entry of that name, and otherwise an error
+// that matches fs.ErrNotExist; errRemoved if the directory itself is there no more.
+func (h handle) lookUp(name string) error {
+	return h.do(func(fd int) error {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Nlink == 0 {
+			return errRemoved
+		}
+		return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
 // openat opens an entry without following a link or waiting for a FIFO.
 func (h handle) openat(name string, flag int, mode uint32) (opened int, err error) {
 	err = h.do(func(fd int) (err error) {

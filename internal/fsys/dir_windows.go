@@ -29,6 +29,11 @@ func (h handle) open(path, name string, flag int) (*os.File, error) {
 	return h.root.OpenFile(name, flag, 0o600)
 }
 
+func (h handle) lookUp(name string) error {
+	_, err := h.root.Lstat(name)
+	return err
+}
+
 func (h handle) rename(from, to string) error { return h.root.Rename(from, to) }
 
 func (h handle) remove(name string) error { return h.root.Remove(name) }

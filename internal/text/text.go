@@ -4,14 +4,23 @@
 // Whatever can act on a reader without being seen by one is replaced by an
 // escape in the manner of Go source, such as \x1b, \u202e or \U000e0041. That
 // covers control characters, controls of the writing direction, separators
-// that only some programs take for a line break, characters without width,
-// tags and noncharacters. Bytes that are not UTF-8 become U+FFFD.
+// that only some programs take for a line break, all that Unicode lets a
+// program not draw, such as fillers, tags and variation selectors, and
+// noncharacters. Bytes that are not UTF-8 become U+FFFD.
+//
+// Persian, Indic scripts and emoji are misspelled without the joiners U+200C
+// and U+200D and the selectors U+FE0E and U+FE0F. Those stay where they can
+// mean something: after a character that can be seen come at most one selector
+// and then at most one joiner. So no run of them can carry a message.
 //
 // A backslash in the input is left alone. The result is for reading, not for
 // decoding: a text that spells an escape out looks like one that was escaped.
 package text
 
-import "unicode/utf8"
+import (
+	"unicode"
+	"unicode/utf8"
+)
 
 // Line returns s as one line: [Block], with newlines and tabs shown as \n and
 // \t. A string that is harmless already is returned as it is; so Line twice is
@@ -68,7 +77,8 @@ func visible(s string, layout bool) string {
 }
 
 // harmful returns the index of the first character of s to be replaced, or
-// len(s) if there is none.
+// len(s) if there is none. The s of a call begins where a text does or after a
+// character that was replaced: either way nothing can be attached there.
 func harmful(s string, layout bool) int {
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -80,7 +90,7 @@ func harmful(s string, layout bool) int {
 			return i
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 || hidden(r) {
+		if r == utf8.RuneError && size == 1 || hidden(r) || attaches(r) && !mayAttach(s[:i], r) {
 			return i
 		}
 		i += size
@@ -88,31 +98,66 @@ func harmful(s string, layout bool) int {
 	return len(s)
 }
 
-// hidden reports whether r, which is not ASCII, acts on text without showing.
+// hidden reports whether r, which is not ASCII, acts on text without showing,
+// wherever it stands.
 //
-// The two joiners U+200C and U+200D pass: Persian, Indic scripts and emoji are
-// misspelled without them.
+// Spaces of all kinds pass, for a reader sees that something is there. So does
+// the blank of Braille, U+2800, which charts drawn in Braille are full of.
 func hidden(r rune) bool {
 	switch {
 	case r < 0xa0: // C1 controls
 		return true
-	case r < 0x061c:
+	case r < 0x034f:
 		return r == 0x00ad // soft hyphen
 	case r < 0x200b:
-		return r == 0x061c || r == 0x180e // Arabic letter mark, Mongolian vowel separator
+		switch r {
+		case 0x034f, // combining grapheme joiner
+			0x061c,         // Arabic letter mark
+			0x115f, 0x1160, // Hangul fillers
+			0x17b4, 0x17b5, // Khmer inherent vowels
+			0x180b, 0x180c, 0x180d, 0x180e, 0x180f: // Mongolian selectors and vowel separator
+			return true
+		}
+		return false
 	case r <= 0x206f:
 		return r == 0x200b || // zero-width space
 			r == 0x200e || r == 0x200f || // direction marks
 			0x2028 <= r && r <= 0x202e || // line and paragraph separator, embeddings, overrides
 			0x2060 <= r // word joiner, invisible operators, isolates, deprecated controls
-	case r == 0xfeff: // byte order mark
+	case r < 0xfdd0:
+		return r == 0x3164 // Hangul filler
+	case r <= 0xfdef, r&0xfffe == 0xfffe: // noncharacters
 		return true
-	case 0xfdd0 <= r && r <= 0xfdef, r&0xfffe == 0xfffe: // noncharacters
-		return true
-	case 0xfff9 <= r && r <= 0xfffb: // interlinear annotation
-		return true
+	case r <= 0xffff:
+		return 0xfe00 <= r && r <= 0xfe0d || // variation selectors
+			r == 0xfeff || // byte order mark
+			r == 0xffa0 || // halfwidth Hangul filler
+			0xfff0 <= r && r <= 0xfffb // not assigned, interlinear annotation
 	}
-	return 0xe0000 <= r && r <= 0xe0fff // tags, variation selectors that can carry hidden text
+	return 0x1bca0 <= r && r <= 0x1bca3 || // shorthand controls
+		r == 0x1d159 || 0x1d173 <= r && r <= 0x1d17a || // music: null notehead, beams, slurs
+		0xe0000 <= r && r <= 0xe0fff // tags, more variation selectors
+}
+
+// attaches reports whether r is not seen but means something after a character
+// that is.
+func attaches(r rune) bool { return isJoiner(r) || isSelector(r) }
+
+func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
+
+func isSelector(r rune) bool { return r == '\ufe0e' || r == '\ufe0f' }
+
+// mayAttach reports whether r, which attaches, may come after before, in which
+// nothing is harmful.
+func mayAttach(before string, r rune) bool {
+	last, _ := utf8.DecodeLastRuneInString(before)
+	switch {
+	case before == "", unicode.IsSpace(last), last == '\u2800', isJoiner(last):
+		return false
+	case isSelector(last):
+		return isJoiner(r)
+	}
+	return true
 }
 
 // appendShown appends r, which is harmful, as Go source writes it in a string.
