@@ -42,6 +42,13 @@ func TestH02TakeAndQueue(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, task.Completed, st.Status)
 		}, 0},
+		{"taken before the end, leased before the taking", func(t *testing.T, f *tasktest.Fake, inbox *notify.Queue) {
+			taker := f.Taker()
+			f.End(task.Result{Status: task.Completed})
+			require.True(t, inbox.Lease(notify.Later).Empty())
+			_, err := taker.Take(t.Context())
+			require.NoError(t, err)
+		}, 0},
 		{"taken after the end", func(t *testing.T, f *tasktest.Fake, _ *notify.Queue) {
 			f.End(task.Result{Status: task.Completed})
 			take(t, f, f)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/afoot-go/afoot/internal/record"
 	"github.com/afoot-go/afoot/notify"
 	"github.com/afoot-go/afoot/task"
 	"github.com/afoot-go/afoot/task/shell"
@@ -289,6 +290,9 @@ func TestM06SweepRacesOpen(t *testing.T) {
 		f := tasktest.NewFake(t, tasks, task.Spec{})
 		f.Print("x")
 		f.End(task.Result{Status: task.Completed})
+		states, err := task.Read(tasks.Dir())
+		require.NoError(t, err)
+		require.Equal(t, f.ID(), states[len(states)-1].ID, "a session that is open is whole")
 		require.NoError(t, tasks.Close())
 	}
 	stop()
@@ -356,6 +360,7 @@ func TestO01HostIsKilled(t *testing.T) {
 // with another start tick, nor one of another boot.
 func TestD15StrangerWithOurPid(t *testing.T) {
 	stranger := exec.Command("sleep", "300")
+	stranger.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it leads a group, as ours did
 	require.NoError(t, stranger.Start())
 	t.Cleanup(func() { stranger.Process.Kill(); stranger.Wait() })
 	dir := base(t)
@@ -574,6 +579,77 @@ func TestPlantedByAnotherUser(t *testing.T) {
 	entries, err := os.ReadDir(victim)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// What anybody is told is on record: a host that dies at that moment has not told
+// what the next one does not know.
+func TestEndIsOnRecordBeforeItIsPushed(t *testing.T) {
+	sink := new(recorder)
+	tasks, err := task.Open(t.Context(), task.Config{Dir: base(t), Notify: sink})
+	require.NoError(t, err)
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	sink.onPush = func() {
+		states, err := task.Read(tasks.Dir())
+		require.NoError(t, err)
+		require.Equal(t, task.Completed, states[0].Status)
+		require.False(t, states[0].Notified)
+	}
+	f.End(task.Result{Status: task.Completed})
+	require.NoError(t, sink.pushed[0].Told())
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.True(t, states[0].Notified)
+	require.NoError(t, tasks.Close())
+}
+
+// Records of one task may be written in another order than the changes were made.
+func TestNewestRecordCounts(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{Description: "old"})
+	require.NoError(t, f.Update(func(s task.State) task.State { s.Description = "new"; return s }))
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	journal := filepath.Join(tasks.Dir(), "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	records, _, err := record.Split(log)
+	require.NoError(t, err)
+	var turned []byte
+	for _, r := range append(records[len(records)-2:], records[:len(records)-2]...) {
+		turned = record.Append(turned, r)
+	}
+	require.NoError(t, os.WriteFile(journal, turned, 0o600))
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Equal(t, "new", states[0].Description)
+	require.Equal(t, task.Completed, states[0].Status)
+}
+
+// What a host was writing when it died is cut off, and what is written after it
+// is whole.
+func TestTornRecordIsCutOff(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	journal := filepath.Join(tasks.Dir(), "journal")
+	whole, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	torn := record.Append(whole, []byte(strings.Repeat("x", 5_000)))[:len(whole)+4_000]
+	require.NoError(t, os.WriteFile(journal, torn, 0o600))
+
+	tasks, inbox = openAt(t, dir, "work")
+	again := tasktest.NewFake(t, tasks, task.Spec{})
+	again.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Len(t, states, 2)
+	require.True(t, states[1].Notified)
+	require.NoError(t, tasks.Close())
 }
 
 func alive(pid int) bool {

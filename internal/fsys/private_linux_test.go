@@ -259,6 +259,28 @@ func TestWriteFile(t *testing.T) {
 	require.Equal(t, []string{"x"}, names, "nothing else is left")
 }
 
+// Many may write one file at once; it is always one of theirs, whole.
+func TestWriteFileFromMany(t *testing.T) {
+	d := openDir(t, filepath.Join(t.TempDir(), "d"))
+	var writers sync.WaitGroup
+	for i := range 8 {
+		writers.Go(func() {
+			for range 20 {
+				if err := d.WriteFile("x", []byte(strings.Repeat(fmt.Sprint(i), 10_000))); err != nil {
+					t.Errorf("WriteFile: %v", err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	b, err := d.ReadFile("x", 1<<20)
+	require.NoError(t, err)
+	require.Equal(t, strings.Repeat(string(b[:1]), 10_000), string(b))
+	names, err := d.Names()
+	require.NoError(t, err)
+	require.Equal(t, []string{"x"}, names)
+}
+
 // Wherever a write fails, the old content stays and nothing else is left.
 func TestWriteFileFails(t *testing.T) {
 	d := openDir(t, filepath.Join(t.TempDir(), "d"))
