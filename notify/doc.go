@@ -20,12 +20,18 @@
 // first, so that nothing is lost with a lease that was forgotten; the older
 // lease then answers [ErrStale].
 //
+// What is only worth saying at this moment, such as the new output of running
+// tasks, goes along as an extra of [Queue.Lease]. An extra that calls a task
+// running is left out if the same lease tells of its end: a request never says
+// that a task has ended and then that it runs.
+//
 // # When to tell
 //
 // [Next] is for what the model should know before its next step, [Later] for
 // what can wait until its turn is over. Within a turn a host leases Next; when
 // the turn is over it leases Later, which includes Next, and sleeps in
-// [Queue.Wait] until there is something.
+// [Queue.Wait] until there is something. For an agent whose queue a hub has
+// closed there will be nothing, and Wait answers [ErrClosed].
 //
 // # Memory
 //

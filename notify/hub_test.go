@@ -191,26 +191,57 @@ func TestHubRetract(t *testing.T) {
 	require.Empty(t, drain(t, h.Root()))
 }
 
-// Closing wakes who waits for the parent; who waits for the closed queue goes
-// on until its context ends.
+// Closing wakes who waits for the parent and who waits for the closed queue.
 func TestHubCloseWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h notify.Hub
 		a := mustOpen(t, &h, "a", notify.Root)
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.NoError(t, h.Root().Wait(t.Context(), notify.Next)) })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		b := mustOpen(t, &h, "b", notify.Root)
+		for _, p := range []notify.Priority{notify.Next, notify.Later, notify.Next} {
+			wg.Go(func() { assert.ErrorIs(t, b.Wait(t.Context(), p), notify.ErrClosed) })
+		}
 		a.Push(end("1"))
-		l := a.Lease(notify.Next)
-		a.Push(end("2"))
 		synctest.Wait()
+		begin := time.Now()
 		h.Close("a")
+		h.Close("b")
 		wg.Wait()
-		require.ErrorIs(t, a.Wait(ctx, notify.Next), context.DeadlineExceeded, "what is on lease goes to the parent")
-		require.NoError(t, l.Return())
-		require.Equal(t, []string{"2", "1"}, drain(t, h.Root()))
+		require.Zero(t, time.Since(begin), "at once")
+		require.Equal(t, []string{"1"}, drain(t, h.Root()))
 	})
+}
+
+func TestWaitOfClosedQueue(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ctx := range map[string]context.Context{"context goes on": t.Context(), "context ended": ended} {
+		t.Run(name, func(t *testing.T) {
+			var h notify.Hub
+			a := mustOpen(t, &h, "a", notify.Root)
+			a.Push(end("1"))
+			a.Push(done("2"))
+			l := a.Lease(notify.Later)
+			a.Push(end("3"))
+			h.Close("a")
+			require.NoError(t, a.Wait(ctx, notify.Next), "1 is on lease")
+			require.True(t, h.Retract("1"))
+			require.ErrorIs(t, a.Wait(ctx, notify.Next), notify.ErrClosed, "1 does not come again, nor anything else")
+			require.NoError(t, a.Wait(ctx, notify.Later), "2 is on lease")
+			require.True(t, a.Lease(notify.Later).Empty(), "put back, it goes to the root")
+			require.ErrorIs(t, l.Commit(), notify.ErrStale)
+			require.ErrorIs(t, a.Wait(ctx, notify.Later), notify.ErrClosed)
+			a.Push(end("4"))
+			require.ErrorIs(t, a.Wait(ctx, notify.Later), notify.ErrClosed, "what is pushed goes to the root")
+			require.Equal(t, []string{"3", "2", "4"}, drain(t, h.Root()))
+
+			again := mustOpen(t, &h, "a", notify.Root)
+			again.Push(end("5"))
+			require.NoError(t, again.Wait(ctx, notify.Next), "the new queue")
+			require.ErrorIs(t, a.Wait(ctx, notify.Next), notify.ErrClosed, "the old one")
+		})
+	}
 }
 
 // Mail is never lost, however closing, pushing and leasing meet.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // ErrStale is the answer of a lease that is no longer open: it was returned
@@ -75,6 +76,23 @@ func (l *Lease) Text() string {
 	return string(b)
 }
 
+// agreeing returns a copy of extra without those that call a task running which
+// has ended by what is taken or by another extra.
+func agreeing(taken []*entry, extra []Notification) []Notification {
+	extra = slices.Clone(extra)
+	if !slices.ContainsFunc(extra, func(n Notification) bool { return n.running() }) {
+		return extra
+	}
+	ended := make(map[string]bool)
+	l := Lease{taken: taken, extra: extra}
+	for n := range l.all() {
+		if n.isEnd() {
+			ended[n.TaskID] = true
+		}
+	}
+	return slices.DeleteFunc(extra, func(n Notification) bool { return n.running() && ended[n.TaskID] })
+}
+
 // Commit records that the model was told: the notifications leave the queue for
 // good and each one's Told is called, also the extras' and that of one retracted
 // meanwhile. It returns the errors of those calls, joined; the lease is
@@ -129,7 +147,7 @@ func (l *Lease) commitLocked() {
 	q := l.queue
 	l.state, q.lease = committed, nil
 	for _, e := range l.taken {
-		delete(q.held, e.ID)
+		q.forgetLocked(e)
 	}
 	if len(q.held) == 0 && len(l.taken) > 1<<14 {
 		q.held = nil // a map keeps the size it once had
@@ -149,8 +167,8 @@ func (l *Lease) putBackLocked(s leaseState) {
 		e.leased = false
 		switch {
 		case e.retracted:
-			delete(q.held, e.ID)
-		case q.closed:
+			q.forgetLocked(e)
+		case q.heir != nil:
 			q.forwardLocked(e)
 		default:
 			q.appendLocked(e)

@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,6 +73,74 @@ func TestLeaseExtras(t *testing.T) {
 	require.Equal(t, "b7", got[2].TaskID)
 	require.NoError(t, l.Commit())
 	require.Equal(t, 2, told, "Commit tells the extras")
+}
+
+func TestLeaseDoesNotContradictItself(t *testing.T) {
+	about := func(source notify.Source, task, status string) notify.Notification {
+		return notify.Notification{ID: string(source) + task + status, Source: source, TaskID: task, Status: status}
+	}
+	running := about(notify.Progress, "b1", "")
+	tests := []struct {
+		name   string
+		queued []notify.Notification
+		extras []notify.Notification
+		want   []string // IDs
+	}{
+		{"killed", []notify.Notification{end("b1")}, []notify.Notification{running}, []string{"b1"}},
+		{"with its source", []notify.Notification{about(notify.BackgroundTask, "b1", "killed")}, []notify.Notification{running}, []string{"background_taskb1killed"}},
+		{"a stall", []notify.Notification{end("b1")}, []notify.Notification{about("", "b1", ""), about(notify.BackgroundTask, "b1", "")}, []string{"b1"}},
+		{"others stay, in order", []notify.Notification{end("b1"), end("b3")}, []notify.Notification{
+			about(notify.Progress, "b0", ""), running, about(notify.Progress, "b2", ""), about(notify.Progress, "b3", ""), about(notify.Progress, "b4", ""),
+		}, []string{"b1", "b3", "progressb0", "progressb2", "progressb4"}},
+		{"the end is an extra too", nil, []notify.Notification{running, end("b1")}, []string{"b1"}},
+		{"nothing has ended", []notify.Notification{about("", "b1", "")}, []notify.Notification{running}, []string{"b1", "progressb1"}},
+		{"the end waits for another lease", []notify.Notification{done("b1")}, []notify.Notification{running}, []string{"progressb1"}},
+		{"a status of another source is no end", []notify.Notification{about(notify.Monitor, "b1", "failed")}, []notify.Notification{running}, []string{"monitorb1failed", "progressb1"}},
+		{"an extra with a status", []notify.Notification{end("b1")}, []notify.Notification{about(notify.Progress, "b1", "failed")}, []string{"b1", "progressb1failed"}},
+		{"no task", []notify.Notification{{ID: "1", Status: "failed"}}, []notify.Notification{about(notify.Progress, "", "")}, []string{"1", "progress"}},
+		{"a user's word", []notify.Notification{end("b1")}, []notify.Notification{about(notify.UserAction, "b1", ""), about(notify.Monitor, "b1", "")}, []string{"b1", "user_actionb1", "monitorb1"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var q notify.Queue
+			var told []string
+			tell := func(ns []notify.Notification) {
+				for i := range ns {
+					if ns[i].ID == "" {
+						ns[i].ID = strconv.Itoa(i)
+					}
+					ns[i].Told = func() error { told = append(told, ns[i].ID); return nil }
+				}
+			}
+			tell(tt.queued)
+			tell(tt.extras)
+			for _, n := range tt.queued {
+				q.Push(n)
+			}
+			given := ids(tt.extras)
+			l := q.Lease(notify.Next, tt.extras...)
+			require.Equal(t, tt.want, ids(l.Notifications()))
+			require.Equal(t, given, ids(tt.extras), "the caller's slice")
+			parsed, err := notify.Parse(l.Text())
+			require.NoError(t, err)
+			require.Len(t, parsed, len(tt.want))
+			require.NoError(t, l.Commit())
+			require.Equal(t, tt.want, told, "no other Told is called")
+		})
+	}
+}
+
+// What was left out comes with a later lease if it is still so; what was
+// retracted ends nothing.
+func TestLeaseAgreesWithWhatItHoldsOnly(t *testing.T) {
+	var q notify.Queue
+	running := notify.Notification{ID: "new output", Source: notify.Progress, TaskID: "b1"}
+	q.Push(end("b1"))
+	l := q.Lease(notify.Next, running)
+	require.Equal(t, []string{"b1"}, ids(l.Notifications()))
+	require.True(t, q.Retract("b1"))
+	require.Equal(t, []string{"new output"}, ids(q.Lease(notify.Next, running).Notifications()))
+	require.False(t, new(notify.Queue).Lease(notify.Next, running).Empty())
 }
 
 func TestH17ReturnedLeaseComesAgain(t *testing.T) {

@@ -141,6 +141,18 @@ type Notification struct {
 	Told func() error `json:"-"`
 }
 
+// isEnd reports whether n says that a task has ended.
+func (n *Notification) isEnd() bool {
+	return n.TaskID != "" && n.Status != "" && (n.Source == "" || n.Source == BackgroundTask)
+}
+
+// running reports whether n speaks of a task as one that is running. What a
+// user did about a task, or a line that it printed, holds after its end too.
+func (n *Notification) running() bool {
+	return n.TaskID != "" && n.Status == "" &&
+		(n.Source == "" || n.Source == BackgroundTask || n.Source == Progress)
+}
+
 // priority returns how soon n is told: the one place that decides it.
 func (n *Notification) priority() Priority {
 	if n.Priority != 0 {

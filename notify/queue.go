@@ -3,9 +3,12 @@ package notify
 import (
 	"context"
 	"crypto/rand"
-	"slices"
+	"errors"
 	"sync"
 )
+
+// ErrClosed is the answer of [Queue.Wait] if a [Hub] has closed the queue.
+var ErrClosed = errors.New("notify: queue closed")
 
 // A Sink takes notifications in. [Queue] and [Hub] are sinks.
 // Its methods may be called from any goroutine.
@@ -45,9 +48,9 @@ var (
 // Its methods may be called from any goroutine.
 // The zero Queue is empty and ready to use.
 type Queue struct {
-	parent *Queue // set by Hub.Open before the queue is shared, else nil
+	hub *Hub // set by Hub.Open before the queue is shared, else nil
 
-	mu      sync.Mutex        // guards the fields below; taken before the parent's
+	mu      sync.Mutex        // guards the fields below; taken before the heir's
 	held    map[string]*entry // pending or on lease, by ID
 	pending [2]list           // Next and Later
 	seq     uint64            // of the last push
@@ -55,7 +58,7 @@ type Queue struct {
 	latest  map[stream]*entry // the last pending of them, for each stream
 	lease   *Lease            // the open one, or nil
 	arrived [2]chan struct{}  // closed when Next, or anything, arrives; nil while nobody waits
-	closed  bool              // mail goes to the parent
+	heir    *Queue            // once closed, where mail goes; an older queue, so locks form no cycle
 }
 
 // Push adds n at the end, or does nothing if its ID is pending or on lease.
@@ -71,19 +74,16 @@ func (q *Queue) pushLocked(n *Notification) {
 	if q.held[n.ID] != nil {
 		return
 	}
-	if q.closed {
-		q.parent.Push(*n)
+	if q.heir != nil {
+		q.heir.Push(*n)
 		return
-	}
-	if q.held == nil {
-		q.held = make(map[string]*entry)
 	}
 	q.seq++
 	e := &entry{Notification: *n, level: level(n.priority()), seq: q.seq}
 	if e.ID == "" {
 		e.ID = rand.Text()
 	}
-	q.held[e.ID] = e
+	q.holdLocked(e)
 	q.foldLocked(e)
 	q.appendLocked(e)
 	q.wakeLocked(e.level)
@@ -99,7 +99,7 @@ func (q *Queue) Retract(id string) bool {
 	e := q.held[id]
 	switch {
 	case e == nil:
-		return q.closed && q.parent.Retract(id)
+		return q.heir != nil && q.heir.Retract(id)
 	case e.leased:
 		e.retracted = true
 	default:
@@ -113,6 +113,11 @@ func (q *Queue) Retract(id string) bool {
 // arrival, and holds it until the lease is committed or returned. The extras,
 // which the queue neither holds nor takes back, follow at the end whatever
 // their priority. The result is never nil.
+//
+// A lease does not contradict itself. If it says that a task has ended (by a
+// status, from [BackgroundTask]), extras that speak of the task as running are
+// left out, and their Told is not called: those from BackgroundTask or
+// [Progress] that name the task and no status.
 //
 // A lease that is still open is first put back, and is stale from then on.
 func (q *Queue) Lease(p Priority, extra ...Notification) *Lease {
@@ -133,51 +138,57 @@ func (q *Queue) Drain(p Priority) ([]Notification, error) {
 
 // Wait blocks until Lease(p) would take something, and returns nil; it returns
 // ctx.Err() if ctx ends first. What an open lease holds counts, since another
-// Lease would take it over. Wait takes nothing itself.
+// Lease would put it back. Wait takes nothing itself.
 //
-// A queued notification wins over a context that has already ended: whoever is
-// shutting down still learns what arrived before that.
+// If a hub has closed the queue and no open lease holds anything for p, Wait
+// returns [ErrClosed] at once: nothing will come any more.
+//
+// A queued notification and the end of the queue win over a context that has
+// already ended: whoever is shutting down still learns what arrived before that.
 func (q *Queue) Wait(ctx context.Context, p Priority) error {
 	for {
-		arrived := q.nextArrival(level(p))
+		arrived, err := q.nextArrival(level(p))
 		if arrived == nil {
-			return nil
+			return err
 		}
 		select {
 		case <-arrived:
 			// Another goroutine may take or withdraw it before we look; go round.
 		case <-ctx.Done():
-			if q.nextArrival(level(p)) == nil {
-				return nil
+			if arrived, err := q.nextArrival(level(p)); arrived == nil {
+				return err
 			}
 			return ctx.Err()
 		}
 	}
 }
 
-// nextArrival returns nil if a lease up to the given level would take
-// something, else a channel that is closed when that may have changed.
-func (q *Queue) nextArrival(upTo int) <-chan struct{} {
+// nextArrival returns the answer of a Wait up to the given level or, if it has
+// to block, a channel that is closed when that may have changed.
+func (q *Queue) nextArrival(upTo int) (<-chan struct{}, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.readyLocked(upTo) {
-		return nil
+	switch {
+	case q.readyLocked(upTo):
+		return nil, nil
+	case q.heir != nil:
+		return nil, ErrClosed
 	}
 	if q.arrived[upTo] == nil {
 		q.arrived[upTo] = make(chan struct{})
 	}
-	return q.arrived[upTo]
+	return q.arrived[upTo], nil
 }
 
-// readyLocked reports whether a lease up to the given level would take
-// something.
+// readyLocked reports whether something up to the given level is pending or
+// would be if the open lease were put back.
 func (q *Queue) readyLocked(upTo int) bool {
 	for i := range upTo + 1 {
 		if q.pending[i].n > 0 {
 			return true
 		}
 	}
-	if q.lease == nil || q.closed {
+	if q.lease == nil {
 		return false
 	}
 	for _, e := range q.lease.taken {
@@ -202,8 +213,9 @@ func (q *Queue) leaseLocked(p Priority, extra []Notification) *Lease {
 	if q.lease != nil {
 		q.lease.putBackLocked(stale)
 	}
-	l := &Lease{queue: q, upTo: level(p), extra: slices.Clone(extra)}
+	l := &Lease{queue: q, upTo: level(p)}
 	l.taken = q.takeLocked(l.upTo)
+	l.extra = agreeing(l.taken, extra)
 	for _, e := range l.taken {
 		e.leased = true
 	}
@@ -255,44 +267,46 @@ func (q *Queue) appendLocked(e *entry) {
 // stream, the caller sets another.
 func (q *Queue) removeLocked(e *entry) {
 	q.pending[e.level].remove(e)
-	delete(q.held, e.ID)
+	q.forgetLocked(e)
 	if e.folds() {
 		q.notices--
 	}
 }
 
-// close sends what is pending, and all that comes later, to the parent. Twice
-// is once.
-func (q *Queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	for _, e := range q.takeLocked(level(Later)) {
-		q.forwardLocked(e)
+// holdLocked notes that e is in the queue, pending or on lease.
+func (q *Queue) holdLocked(e *entry) {
+	if q.held == nil {
+		q.held = make(map[string]*entry)
+	}
+	q.held[e.ID] = e
+	if len(q.held) == 1 && q.hub != nil {
+		q.hub.setHolding(q, true)
 	}
 }
 
-// forwardLocked moves e, which is neither pending nor on lease, to the parent.
-// The lock stays held meanwhile, so that nothing is ever in neither queue.
-func (q *Queue) forwardLocked(e *entry) {
+// forgetLocked undoes holdLocked.
+func (q *Queue) forgetLocked(e *entry) {
 	delete(q.held, e.ID)
-	q.parent.Push(e.Notification)
+	if len(q.held) == 0 && q.hub != nil {
+		q.hub.setHolding(q, false)
+	}
 }
 
-func (q *Queue) isClosed() bool {
+// close sends what is pending, and all that comes later, to heir, which was
+// opened before q.
+func (q *Queue) close(heir *Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed
+	q.heir = heir
+	for _, e := range q.takeLocked(level(Later)) {
+		q.forwardLocked(e)
+	}
+	q.wakeLocked(level(Next))
 }
 
-// endsAtRoot reports whether what is pushed into q lands in the root's queue.
-func (q *Queue) endsAtRoot() bool {
-	return q.parent == nil || q.isClosed() && q.parent.endsAtRoot()
-}
-
-// onLease reports whether a lease with something from q is open.
-func (q *Queue) onLease() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.lease != nil && len(q.lease.taken) > 0
+// forwardLocked moves e, which is neither pending nor on lease, to the heir. It
+// is held by both for a moment, so that Hub.Retract finds it whenever it looks.
+func (q *Queue) forwardLocked(e *entry) {
+	q.heir.Push(e.Notification)
+	q.forgetLocked(e)
 }

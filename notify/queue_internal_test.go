@@ -46,40 +46,7 @@ func TestWaitQueuedWinsOverEnd(t *testing.T) {
 	})
 }
 
-// That memory of closed owners is given back can't be seen from outside.
-func TestHubForgetsClosedOwners(t *testing.T) {
-	var h Hub
-	open := func(owner, parent Owner) *Queue {
-		q, err := h.Open(owner, parent)
-		require.NoError(t, err)
-		return q
-	}
-	for range 1000 {
-		open("a", Root)
-		h.Close("a")
-	}
-	require.Empty(t, h.queues)
-
-	open("a", Root)
-	q := open("a.b", "a")
-	q.Push(Notification{ID: "1"})
-	l := q.Lease(Next)
-	h.Close("a.b")
-	require.Contains(t, h.queues, Owner("a.b"), "its mail goes to a")
-	h.Close("a")
-	require.Contains(t, h.queues, Owner("a.b"), "something is on lease")
-	require.NotContains(t, h.queues, Owner("a"))
-
-	open("a.b", Root)
-	require.Len(t, h.former, 1)
-	require.NoError(t, l.Return())
-	h.Close("a.b")
-	require.Empty(t, h.queues)
-	require.Empty(t, h.former)
-	require.True(t, h.Retract("1"), "it went to the root")
-}
-
-// Nor can what a queue keeps after everything was told.
+// What a queue keeps after everything was told can't be seen from outside.
 func TestQueueForgetsWhatWasTold(t *testing.T) {
 	var q Queue
 	for range 1<<14 + 1 {
@@ -93,4 +60,22 @@ func TestQueueForgetsWhatWasTold(t *testing.T) {
 	require.Zero(t, q.notices)
 	require.Zero(t, q.pending)
 	require.Nil(t, q.lease)
+}
+
+// A queue that is closed while the end of the context is being noticed says so.
+// Only the lock makes sure that it is closed in between.
+func TestWaitClosedWinsOverEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var root, q Queue
+		ctx, cancel := context.WithCancel(t.Context())
+		result := make(chan error, 1)
+		go func() { result <- q.Wait(ctx, Next) }()
+		synctest.Wait()
+
+		q.mu.Lock()
+		cancel()
+		q.heir = &root
+		q.mu.Unlock()
+		require.ErrorIs(t, <-result, ErrClosed)
+	})
 }

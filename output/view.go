@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/afoot-go/afoot/internal/text"
@@ -122,25 +121,22 @@ func partial(p []byte) int {
 // prefix returns the beginning of p as text of at most limit characters, and
 // the number of bytes it stands for. It ends with a line where it can.
 func prefix(p []byte, limit int) (string, int) {
-	var b strings.Builder
 	n, chars := 0, 0
-	atLine, atChars, atLen := 0, 0, 0
+	atLine, atChars := 0, 0
 	for n < len(p) {
 		_, size := utf8.DecodeRune(p[n:])
 		t := text.Block(string(p[n : n+size]))
 		if chars += utf8.RuneCountInString(t); chars > limit {
 			break
 		}
-		b.WriteString(t)
-		n += size
-		if t == "\n" {
-			atLine, atChars, atLen = n, chars, b.Len()
+		if n += size; t == "\n" {
+			atLine, atChars = n, chars
 		}
 	}
 	if atChars >= limit/2 {
-		return b.String()[:atLen], atLine
+		n = atLine
 	}
-	return b.String(), n
+	return text.Block(string(p[:n])), n
 }
 
 // suffix returns the end of p as text of at most limit characters, and the

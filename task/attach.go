@@ -21,7 +21,7 @@ const attachLimit = 8_000
 // next output, so that a call that failed shows the same again. A task for which
 // no room is left comes first another time.
 func (r *Registry) Attachments(owner Owner) []notify.Notification {
-	r.evictDue()
+	r.evictDue(time.Now())
 	running := r.handles(func(e *entry) bool {
 		return e.ownerLocked() == owner && e.base.status() == Running
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/afoot-go/afoot/internal/text"
@@ -145,7 +146,7 @@ func (r *Registry) claimEnd(e *entry) int {
 }
 
 // endID is the id of the notification of the end.
-func (e *entry) endID() string { return fmt.Sprintf("%s.%d", e.id, e.run) }
+func (e *entry) endID() string { return string(e.id) + "." + strconv.Itoa(e.run) }
 
 // endNotification is what the model is told of the end. Where there is no file
 // to read, or where the end went wrong, it carries the output itself.

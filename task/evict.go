@@ -41,8 +41,7 @@ func (e *entry) freeLocked() bool { return !e.told.IsZero() && !e.leftLocked() }
 
 // evictDue forgets the tasks that have been told for longer than their type is
 // kept.
-func (r *Registry) evictDue() {
-	now := time.Now()
+func (r *Registry) evictDue(now time.Time) {
 	var due []*entry
 	r.mu.Lock()
 	if now.Sub(r.swept) >= evictEvery {

@@ -55,7 +55,7 @@ func TestNewIDHasNoBias(t *testing.T) {
 	}
 }
 
-func TestBadIDs(t *testing.T) {
+func TestBad1To19IDs(t *testing.T) {
 	for _, s := range []string{
 		"../../etc/passwd", "..", "/etc/passwd", "", ".lock", ".", "1\x00.json", "１", "а", "CON", "nul", "COM1",
 		"-rf", "007", "Task1", "%2e%2e%2f5", "1.json", "-1", "0x1", "1e3",

@@ -261,7 +261,8 @@ func (r *Registry) Register(ctx context.Context, spec Spec) (*Handle, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.evictDue()
+	now := time.Now()
+	r.evictDue(now)
 	lineage := lineageOf(ctx)
 	if spec.Owner == Root {
 		spec.Owner = OwnerOf(ctx)
@@ -276,7 +277,7 @@ func (r *Registry) Register(ctx context.Context, spec Spec) (*Handle, error) {
 	if err := r.admit(spec.Type); err != nil {
 		return nil, err
 	}
-	e, err := r.newEntry(spec)
+	e, err := r.newEntry(spec, now)
 	if err == nil {
 		err = r.add(e, lineage)
 	}
@@ -316,7 +317,7 @@ func (r *Registry) addLocked(e *entry) {
 }
 
 // newEntry makes an entry that is in no registry yet.
-func (r *Registry) newEntry(spec Spec) (*entry, error) {
+func (r *Registry) newEntry(spec Spec, now time.Time) (*entry, error) {
 	e := &entry{run: 1, typ: spec.Type, session: r.own, done: make(chan struct{})}
 	e.handle = Handle{r: r, e: e}
 	cfg := output.Config{
@@ -347,7 +348,7 @@ func (r *Registry) newEntry(spec Spec) (*entry, error) {
 	e.base, e.own.out = &e.own, e.out
 	e.own.state = State{
 		ID: e.id, Run: 1, Type: spec.Type, Description: spec.Description, Command: spec.Command,
-		ToolUseID: spec.ToolUseID, Owner: spec.Owner, Created: time.Now(), Priority: spec.Priority,
+		ToolUseID: spec.ToolUseID, Owner: spec.Owner, Created: now, Priority: spec.Priority,
 		Data: slices.Clone(spec.Data),
 	}
 	return e, nil

@@ -79,10 +79,131 @@ func TestSessionIsTakenUp(t *testing.T) {
 	drain(t, inbox)
 	require.NoError(t, tasks.Close())
 
-	tasks, inbox = openAt(t, dir, "work")
-	require.Empty(t, drain(t, inbox), "H13: old notices do not come back")
+	tasks, _ = openAt(t, dir, "work")
 	require.Len(t, tasks.List(t.Context()), 4)
 	require.NoError(t, tasks.Close())
+}
+
+// H13: what was told does not come back, however often the session is opened.
+func TestH13OldNoticesStayAway(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	for range 5 {
+		tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Failed})
+	}
+	require.Len(t, drain(t, inbox), 5)
+	for range 3 {
+		require.NoError(t, tasks.Close())
+		tasks, inbox = openAt(t, dir, "work")
+		require.Empty(t, drain(t, inbox))
+	}
+	require.NoError(t, tasks.Close())
+}
+
+// Bad input 122: a host dies after the model was called and before it had
+// committed. The next one repeats the end, once, under the same id.
+func TestBad122HostDiesBetweenCallAndCommit(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+	shown := inbox.Lease(notify.Later).Notifications()
+	require.Error(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "work")
+	again := drain(t, inbox)
+	require.Len(t, again, 1)
+	require.Equal(t, shown[0].ID, again[0].ID)
+	require.NoError(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "work")
+	require.Empty(t, drain(t, inbox))
+	require.NoError(t, tasks.Close())
+}
+
+// A host that died between the record of a task and the start of its process, or
+// just after it, has left nothing but the mark to find the process by.
+func TestLoneIntentIsLookedForByItsMark(t *testing.T) {
+	dir := base(t)
+	host := startHost(t, dir, "work", "setsid sleep 300 & sleep 300")
+	pid := host.pids(t, 1)[0]
+	id := host.states(t)[0].ID
+	host.kill(t)
+	journal := filepath.Join(host.dir, "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	records, _, err := record.Split(log)
+	require.NoError(t, err)
+	require.Contains(t, string(records[0]), `"kind":"intent"`)
+	require.NoError(t, os.WriteFile(journal, record.Append(nil, records[0]), 0o600))
+
+	tasks, inbox := openAt(t, dir, "work", shell.New(shell.Config{}))
+	require.Equal(t, string(id), drain(t, inbox)[0].TaskID)
+	require.False(t, alive(pid))
+	require.Empty(t, marked(t, "AFOOT_TASK_"+string(id)), "nor what left its group")
+	require.NoError(t, tasks.Close())
+}
+
+func marked(t *testing.T, mark string) (pids []string) {
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	require.NoError(t, err)
+	for _, file := range files {
+		if env, err := os.ReadFile(file); err == nil && strings.Contains(string(env), mark) {
+			pids = append(pids, file)
+		}
+	}
+	return pids
+}
+
+// reviving is a kind whose tasks outlive the host.
+type reviving struct{ revived []task.ID }
+
+func (*reviving) Type() task.Type { return task.RemoteAgent }
+func (*reviving) Close() error    { return nil }
+
+func (k *reviving) Recover(_ context.Context, h *task.Handle) (task.Task, error) {
+	if h.State().Description == "unreachable" {
+		return nil, errors.New("no route to host")
+	}
+	k.revived = append(k.revived, h.ID())
+	return new(hostTask), nil
+}
+
+func TestKindRecoversItsTasks(t *testing.T) {
+	dir := base(t)
+	ids := dieWith(t, dir, "lives", "unreachable", "other kind")
+	lives, lost, other := ids[0], ids[1], ids[2]
+	k := new(reviving)
+	tasks, inbox := openAt(t, dir, "work", k)
+	h, err := tasks.Get(t.Context(), lives)
+	require.NoError(t, err)
+	require.Equal(t, []task.ID{lives}, k.revived)
+	require.Equal(t, task.Running, h.State().Status)
+	news := drain(t, inbox)
+	require.Len(t, news, 2)
+	require.Equal(t, string(lost), news[0].TaskID)
+	require.Contains(t, news[0].Summary, "its host ended before it did: no route to host")
+	require.Equal(t, string(other), news[1].TaskID, "there is no kind for it")
+	require.NoError(t, h.Kill(t.Context()), "it is killed through what the kind has returned")
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+}
+
+// dieWith leaves tasks as a host does that dies: recorded, and not ended.
+func dieWith(t *testing.T, dir string, descriptions ...string) (ids []task.ID) {
+	t.Helper()
+	tasks, _ := openAt(t, dir, "work")
+	for _, description := range descriptions {
+		typ := task.RemoteAgent
+		if description == "other kind" {
+			typ = task.Dream
+		}
+		ids = append(ids, tasktest.NewFake(t, tasks, task.Spec{Type: typ, Description: description}).ID())
+	}
+	// What the journal says now is put back after the registry has been closed.
+	journal := filepath.Join(tasks.Dir(), "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	require.Error(t, tasks.Close())
+	require.NoError(t, os.WriteFile(journal, log, 0o600))
+	return ids
 }
 
 func withoutMonotonic(news []notify.Notification) []notify.Notification {
@@ -657,9 +778,9 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(b), ") Z ")
 }
 
-// A host is another process with a registry, which runs scripts and says on its
+// A process is a host in another process, which runs scripts and says on its
 // standard output what becomes of them.
-type host struct {
+type process struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 	dir   string
@@ -668,7 +789,7 @@ type host struct {
 // conduct makes the test binary, run again, a host and run no tests.
 const conduct = "AFOOT_TASK_HOST"
 
-func startHost(t *testing.T, base, session string, scripts ...string) *host {
+func startHost(t *testing.T, base, session string, scripts ...string) *process {
 	t.Helper()
 	args, err := json.Marshal(hostArgs{base, session, scripts})
 	require.NoError(t, err)
@@ -679,13 +800,13 @@ func startHost(t *testing.T, base, session string, scripts ...string) *host {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	h := &host{cmd: cmd, lines: bufio.NewScanner(out)}
+	h := &process{cmd: cmd, lines: bufio.NewScanner(out)}
 	h.dir = h.expect(t, "dir ")
 	return h
 }
 
 // expect reads the next line, which must begin with prefix, and returns the rest.
-func (h *host) expect(t *testing.T, prefix string) string {
+func (h *process) expect(t *testing.T, prefix string) string {
 	t.Helper()
 	for h.lines.Scan() {
 		if rest, ok := strings.CutPrefix(h.lines.Text(), prefix); ok {
@@ -696,11 +817,17 @@ func (h *host) expect(t *testing.T, prefix string) string {
 	return ""
 }
 
-func (h *host) pids(t *testing.T, n int) (pids []int) {
+// states returns what the host's session says, from outside.
+func (h *process) states(t *testing.T) []task.State {
 	t.Helper()
 	states, err := task.Read(h.dir)
 	require.NoError(t, err)
-	for _, st := range states {
+	return states
+}
+
+func (h *process) pids(t *testing.T, n int) (pids []int) {
+	t.Helper()
+	for _, st := range h.states(t) {
 		var d shell.Data
 		require.NoError(t, json.Unmarshal(st.Data, &d))
 		pids = append(pids, d.PID)
@@ -709,7 +836,7 @@ func (h *host) pids(t *testing.T, n int) (pids []int) {
 	return pids
 }
 
-func (h *host) kill(t *testing.T) {
+func (h *process) kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, h.cmd.Process.Kill())
 	h.cmd.Wait()

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/afoot-go/afoot/internal/text"
 	"github.com/afoot-go/afoot/notify"
 	"github.com/afoot-go/afoot/task"
 	"github.com/afoot-go/afoot/task/shell"
@@ -99,7 +98,7 @@ func (a *agent) start(ctx context.Context, use toolUse) message {
 		a.show.line("start", "%v could not start: %v", use.Item, err)
 		return message{Role: tool, ToolUseID: use.ID, Failed: true, Text: err.Error()}
 	}
-	a.show.line("start", "%v as %s: %s", use.Item, h.ID(), text.Clip(use.Item.Command, 100))
+	a.show.line("start", "%v as %s: %s", use.Item, h.ID(), clip(use.Item.Command, 100))
 	return message{Role: tool, ToolUseID: use.ID, Text: "Running in the background as " + string(h.ID()) + "."}
 }
 

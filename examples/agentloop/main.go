@@ -28,8 +28,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/afoot-go/afoot/internal/text"
 )
 
 func main() {
@@ -41,7 +39,7 @@ func main() {
 
 // run is the program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	complain := func(err error) { fmt.Fprintln(stderr, "agentloop: "+text.Line(err.Error())) }
+	complain := func(err error) { fmt.Fprintln(stderr, "agentloop: "+plain(err.Error())) }
 	file, err := parseFlags(args, stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-
-	"github.com/afoot-go/afoot/internal/text"
 )
 
 // An item is a command with the items that must complete before it starts.
@@ -25,7 +23,7 @@ func (it item) String() string {
 	if it.Title == "" {
 		return it.ID
 	}
-	return it.ID + " (" + text.Clip(it.Title, 80) + ")"
+	return it.ID + " (" + clip(it.Title, 80) + ")"
 }
 
 // A plan is a list of items without cycles. It does not change.
@@ -60,7 +58,7 @@ func newPlan(items []item) (*plan, error) {
 		for _, id := range it.Dependencies {
 			j, ok := index[id]
 			if !ok {
-				return nil, itemError(i, it, fmt.Errorf("depends on %q, which is not in the plan", text.Clip(id, 80)))
+				return nil, itemError(i, it, fmt.Errorf("depends on %q, which is not in the plan", clip(id, 80)))
 			}
 			p.behind[j] = append(p.behind[j], i)
 		}
@@ -76,7 +74,7 @@ func itemError(i int, it item, err error) error {
 	if it.ID == "" {
 		return fmt.Errorf("item %d: %w", i+1, err)
 	}
-	return fmt.Errorf("item %d (%q): %w", i+1, text.Clip(it.ID, 80), err)
+	return fmt.Errorf("item %d (%q): %w", i+1, clip(it.ID, 80), err)
 }
 
 var (

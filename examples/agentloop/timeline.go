@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
-
-	"github.com/afoot-go/afoot/internal/text"
 )
 
 // A timeline shows what happens while it happens, a line at a time. Whatever
@@ -43,7 +42,7 @@ func (t *timeline) block(s string) {
 	for i, line := range lines {
 		switch left := len(lines) - headLines - tailLines; {
 		case left <= 1, i < headLines, i >= headLines+left:
-			t.print("          | %s", text.Clip(strings.ReplaceAll(line, "\t", "    "), lineWidth))
+			t.print("          | %s", clip(strings.ReplaceAll(line, "\t", "    "), lineWidth))
 		case i == headLines:
 			t.print("          | (%d lines)", left)
 		}
@@ -55,7 +54,31 @@ func (t *timeline) print(format string, args ...any) {
 	if t.err != nil {
 		return
 	}
-	if _, t.err = fmt.Fprintln(t.w, text.Line(fmt.Sprintf(format, args...))); t.err != nil {
+	if _, t.err = fmt.Fprintln(t.w, plain(fmt.Sprintf(format, args...))); t.err != nil {
 		t.cancel(t.err)
 	}
+}
+
+// plain returns s with whatever cannot be printed as it is written in Go: no
+// text moves the cursor or begins another line.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strconv.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
+
+// clip returns s if it has at most max characters, else its beginning and an
+// ellipsis.
+func clip(s string, max int) string {
+	if fmt.Sprintf("%.*s", max, s) == s {
+		return s
+	}
+	return fmt.Sprintf("%.*s…", max-1, s)
 }

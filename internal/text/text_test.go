@@ -116,8 +116,10 @@ func TestClip(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "a\nb", "\x1b[2J", "\u202eabc", "\xff\xfe", "\u2028", "\ufeff", "\U000e0041", `\x1b`, "世界", "\u0085",
-		"🙂\ufe00\ufe0d\U000e0110", "a\ufe0f\ufe0e\ufe0f", "a\u200c\u200d\u200c", "❤\ufe0f\u200d🔥", "\ufe0f", "\n\u200d", "\xff\ufe0f", "\u3164\u115f\u2800\u034f", "\u1820\u180b"} {
+	for _, s := range []string{
+		"", "a\nb", "\x1b[2J", "\u202eabc", "\xff\xfe", "\u2028", "\ufeff", "\U000e0041", `\x1b`, "世界", "\u0085",
+		"🙂\ufe00\ufe0d\U000e0110", "a\ufe0f\ufe0e\ufe0f", "a\u200c\u200d\u200c", "❤\ufe0f\u200d🔥", "\ufe0f", "\n\u200d", "\xff\ufe0f", "\u3164\u115f\u2800\u034f", "\u1820\u180b",
+	} {
 		f.Add(s, 3)
 	}
 	f.Fuzz(func(t *testing.T, s string, limit int) {

@@ -23,8 +23,8 @@ var taking sync.Mutex
 
 // Next waits for the next notification of q, of whatever priority, and returns
 // it, told. The others stay in the queue, in order. Next fails the test if none
-// comes within 10 seconds, or before the test's own deadline, or if telling
-// gives an error.
+// comes within 10 seconds, or before the test's own deadline, or if a hub has
+// closed the queue, or if telling gives an error.
 //
 // It may be called from several goroutines, as far as t allows that, and inside
 // a testing/synctest bubble. A lease that somebody has open is put back first,

@@ -132,3 +132,18 @@ func TestNextGivesUp(t *testing.T) {
 		})
 	}
 }
+
+func TestNextOfAClosedQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h notify.Hub
+		q, err := h.Open("a", notify.Root)
+		require.NoError(t, err)
+		go func() {
+			time.Sleep(time.Second)
+			h.Close("a")
+		}()
+		failure, took := nextOf(&fakeT{ctx: t.Context()}, q)
+		require.Equal(t, "notifytest: no notification came: notify: queue closed", failure)
+		require.Equal(t, time.Second, took)
+	})
+}
