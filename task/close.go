@@ -72,9 +72,12 @@ const lastWait = time.Second
 // it gets SIGKILL. If everything had ended and been told, Close returns nil, and
 // otherwise a *CloseError that says what became of what.
 //
-// The notifications of what it kills are pushed as always. A task that resists
-// until the limit is recorded as killed with the error that says so. Handles
-// and the state of tasks stay readable after Close, outputs do not.
+// The notifications of what it kills are pushed as always. With Config.Dir they
+// are told by the next host of the session as well, since nothing is recorded
+// after Close: a host that wants to tell them itself calls [Registry.KillOwned],
+// tells, and then closes. A task that resists until the limit is recorded as killed
+// with the error that says so. Handles and the state of tasks stay readable after
+// Close, outputs do not.
 //
 // Closing twice does nothing more and returns nil.
 func (r *Registry) Close() (err error) {

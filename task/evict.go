@@ -10,8 +10,9 @@ import (
 // evictEvery is how often the registry looks for told tasks whose time is over.
 const evictEvery = time.Second
 
-// Evict forgets the task with that id at once, and its output in memory; a file
-// that the output has stays until Close. It returns ErrInUse if the task has not
+// Evict forgets the task with that id at once, and its output in memory. A file
+// that the output has stays: until Close, or in a session until that is swept. It
+// returns ErrInUse if the task has not
 // ended, has not been told or taken, or has left processes that live. An id that
 // is not there, as after a first Evict, is nil.
 func (r *Registry) Evict(ctx context.Context, id ID) error {

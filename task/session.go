@@ -23,8 +23,8 @@ var ErrSessionHeld = errors.New("task: session is open elsewhere")
 const (
 	lockName = "lock"
 
-	// lockWait is how long a lock may outlive its holder: a child that had been
-	// forked and had not yet begun its program has it a moment longer.
+	// lockWait is how long Open waits for a session that is held: a sweep, or who
+	// reads it, may have it for a moment.
 	lockWait = 100 * time.Millisecond
 
 	namedPrefix     = "s-"

@@ -84,6 +84,28 @@ func TestSessionIsTakenUp(t *testing.T) {
 	require.NoError(t, tasks.Close())
 }
 
+// What Close has pushed is told by the next host, unless this one kills first.
+func TestToldAfterClose(t *testing.T) {
+	dir := base(t)
+	for _, killFirst := range []bool{false, true} {
+		tasks, inbox := openAt(t, dir, "work")
+		tasktest.NewFake(t, tasks, task.Spec{})
+		if killFirst {
+			require.NoError(t, tasks.KillOwned(t.Context(), task.Root))
+			require.Len(t, drain(t, inbox), 1)
+			require.NoError(t, tasks.Close())
+		} else {
+			require.Error(t, tasks.Close())
+			lease := inbox.Lease(notify.Later)
+			require.Len(t, lease.Notifications(), 1)
+			require.ErrorIs(t, lease.Commit(), os.ErrClosed)
+		}
+		tasks, inbox = openAt(t, dir, "work")
+		require.Equal(t, killFirst, len(drain(t, inbox)) == 0)
+		require.NoError(t, tasks.Close())
+	}
+}
+
 // H13: what was told does not come back, however often the session is opened.
 func TestH13OldNoticesStayAway(t *testing.T) {
 	dir := base(t)

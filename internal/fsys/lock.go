@@ -31,12 +31,19 @@ type Lock struct{ f *os.File }
 // errBusy is returned by tryLock for a file that somebody else has locked.
 var errBusy = errors.New("locked")
 
-// lockPause is the time between two attempts.
-const lockPause = 5 * time.Millisecond
+const (
+	// lockPause is the time between two attempts.
+	lockPause = 5 * time.Millisecond
+
+	// dyingWait is how long a lock may outlive its holder: a child that had been
+	// forked, and had not yet begun its program, has it a moment longer.
+	dyingWait = 100 * time.Millisecond
+)
 
 // Lock locks the file name, which it makes if need be. If another process holds
-// the lock for longer than wait, the error is a *LockedError. A lock is never
-// taken away because of its age.
+// the lock for longer than wait, the error is a *LockedError; one that is dead is
+// given a tenth of a second to let go. A lock is never taken away because of its
+// age.
 //
 // The lock is on what the name stands for: if somebody removes the file, whoever
 // locks next makes sure that it has the one that is there.
@@ -45,15 +52,17 @@ func (d *Dir) Lock(name string, wait time.Duration) (*Lock, error) {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)
-	for deadline := time.Now().Add(wait); ; time.Sleep(lockPause) {
+	for began := time.Now(); ; time.Sleep(lockPause) {
 		f, err := d.tryLock(path, name)
-		switch {
-		case err == nil:
+		if err == nil {
 			return &Lock{f}, nil
-		case !errors.Is(err, errBusy):
+		}
+		if !errors.Is(err, errBusy) {
 			return nil, err
-		case time.Now().After(deadline):
-			return nil, &LockedError{Path: path, PID: d.holder(name)}
+		}
+		waited, pid := time.Since(began), d.holder(name)
+		if waited >= wait && (waited >= dyingWait || isAlive(pid)) {
+			return nil, &LockedError{Path: path, PID: pid}
 		}
 	}
 }

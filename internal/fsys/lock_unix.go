@@ -24,3 +24,6 @@ func lockFile(f *os.File, shared bool) error {
 	}
 	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
+
+// isAlive reports whether there is a process of that number.
+func isAlive(pid int) bool { return pid > 0 && unix.Kill(pid, 0) != unix.ESRCH }

@@ -24,3 +24,6 @@ func lockFile(f *os.File, shared bool) error {
 	}
 	return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 }
+
+// isAlive reports true: a lock ends with its holder on this system.
+func isAlive(int) bool { return true }

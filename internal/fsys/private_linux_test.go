@@ -395,6 +395,31 @@ func TestBad63LockFileRemoved(t *testing.T) {
 	workers.Wait()
 }
 
+// A lock of a process that is dead may be held a moment longer by a child that it
+// had forked: that is waited for, and no longer.
+func TestLockOutlivesItsHolder(t *testing.T) {
+	d := openDir(t, filepath.Join(t.TempDir(), "d"))
+	first, err := d.Lock("lock", 0)
+	require.NoError(t, err)
+	dead := exec.Command("true")
+	require.NoError(t, dead.Run())
+	require.NoError(t, os.WriteFile(filepath.Join(d.Path(), "lock"), []byte(fmt.Sprint(dead.Process.Pid)), 0o600))
+	_, err = d.Lock("lock", 0)
+	var locked *fsys.LockedError
+	require.ErrorAs(t, err, &locked, "held by somebody else than it says, for good")
+	var late sync.WaitGroup
+	late.Go(func() {
+		second, err := d.Lock("lock", 0)
+		if err != nil {
+			t.Errorf("Lock: %v", err)
+			return
+		}
+		second.Unlock()
+	})
+	require.NoError(t, first.Unlock())
+	late.Wait()
+}
+
 // A lock ends with its holder, and a child does not keep it.
 func TestLockOfADeadHolder(t *testing.T) {
 	d := openDir(t, filepath.Join(t.TempDir(), "d"))
@@ -406,7 +431,7 @@ func TestLockOfADeadHolder(t *testing.T) {
 	child := strings.TrimSpace(ready)
 	require.NoError(t, cmd.Process.Kill())
 	cmd.Wait()
-	l, err := d.Lock("lock", 10*time.Second)
+	l, err := d.Lock("lock", 0)
 	require.NoError(t, err, "the holder's child %s, which lives on, does not hold it", child)
 	require.NoError(t, l.Unlock())
 	var pid int
