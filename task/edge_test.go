@@ -527,3 +527,16 @@ func TestSummarySaysWhatWasDropped(t *testing.T) {
 	f.End(task.Result{Status: task.Completed})
 	require.Equal(t, `Background task "x" completed; 3 bytes of output were not kept`, drain(t, inbox)[0].Summary)
 }
+
+func TestSpecsThatCannotBeRecorded(t *testing.T) {
+	tasks, inbox := tasktest.Open(t)
+	_, err := tasks.Register(t.Context(), task.Spec{Data: []byte("{")})
+	require.ErrorContains(t, err, "not JSON")
+	_, err = tasks.Register(t.Context(), task.Spec{Command: strings.Repeat("x", 5<<20)})
+	require.ErrorContains(t, err, "too large")
+	require.Empty(t, tasks.List(t.Context()))
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	require.ErrorContains(t, f.Update(func(s task.State) task.State { s.Data = []byte("no"); return s }), "not JSON")
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+}

@@ -24,6 +24,7 @@ func (r *Registry) Evict(ctx context.Context, id ID) error {
 	free := h.e.freeLocked()
 	if free {
 		delete(r.tasks, id)
+		h.e.evicted = true
 	}
 	r.mu.Unlock()
 	if !free {
@@ -50,6 +51,7 @@ func (r *Registry) evictDue(now time.Time) {
 		for id, e := range r.tasks {
 			if e.freeLocked() && now.Sub(e.told) >= r.retention(e.typ) {
 				delete(r.tasks, id)
+				e.evicted = true
 				due = append(due, e)
 			}
 		}

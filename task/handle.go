@@ -103,6 +103,9 @@ func (h *Handle) Update(f func(State) State) error {
 		if !reflect.DeepEqual(withFree(old, changed), changed) {
 			return fmt.Errorf("task: Update of %s changes what only the registry may", h.e.id)
 		}
+		if err := checkData(changed.Data); err != nil {
+			return err
+		}
 		if h.swap(base, rev, changed.clone()) {
 			if changed.Status != Pending { // the record of the start has it
 				h.r.persist(h.e, recState)

@@ -1,10 +1,13 @@
 package task
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -67,111 +70,122 @@ type saved struct {
 	told  time.Time // zero: not yet
 }
 
-// openJournal opens the journal in dir, or makes one, and returns the tasks that
-// it knows, oldest first. A record that was cut short at its end is cut off. A
-// journal that is corrupt is set aside under another name, and what stands
-// before the wrong record is kept; j.err says so.
-func openJournal(dir *fsys.Dir) (j *journal, tasks []*saved, err error) {
+// A history is what a journal says.
+type history struct {
+	tasks  []*saved // oldest first
+	unread [][]byte // records that cannot be understood, a later version's perhaps: they are kept
+	end    int      // the length of the whole records
+}
+
+// openJournal opens the journal in dir, or makes one, and returns what it says. A
+// record that was cut short at its end is cut off. A journal that is corrupt is set
+// aside under another name, and what stands before the wrong record is kept; j.err
+// says so, and of what could not be understood too.
+func openJournal(dir *fsys.Dir) (j *journal, h history, err error) {
 	log, err := dir.ReadFile(journalName, journalMax)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
+		return nil, h, err
 	}
-	tasks, end, corrupt := replay(log)
+	h, corrupt := replay(log)
 	j = &journal{dir: dir}
+	if len(h.unread) > 0 {
+		j.err = fmt.Errorf("task: %s: %d records that cannot be understood are kept and left alone", dir.Path(), len(h.unread))
+	}
 	switch {
 	case corrupt != nil:
-		j.err = fmt.Errorf("%s, kept as %s.corrupt: %w", dir.Path(), journalName, corrupt)
-		err = errors.Join(dir.WriteFile(journalName+".corrupt", log), j.rewrite(tasks))
-	case len(log) > compactAt && len(log) > 2*imageSize(tasks):
-		err = j.rewrite(tasks)
+		aside := journalName + ".corrupt-" + strings.ToLower(rand.Text())
+		j.err = fmt.Errorf("task: %s, kept as %s: %w", dir.Path(), aside, corrupt)
+		if err = dir.WriteFile(aside, log); err == nil {
+			err = j.rewrite(h)
+		}
+	case len(log) > compactAt && len(log) > 2*len(h.image()):
+		err = j.rewrite(h)
 	case log == nil:
 		j.file, err = dir.Create(journalName)
 	default:
-		if j.file, err = dir.Open(journalName); err == nil && end < len(log) {
-			err = j.file.Truncate(int64(end))
+		if j.file, err = dir.Open(journalName); err == nil && h.end < len(log) {
+			err = j.file.Truncate(int64(h.end))
 		}
-		j.size = int64(end)
+		j.size = int64(h.end)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, j.close())
+		return nil, h, errors.Join(err, j.close())
 	}
-	return j, tasks, nil
+	return j, h, nil
 }
 
-// replay returns the tasks that a log knows, in the order of their first
-// records, and the length of its whole records.
-func replay(log []byte) (tasks []*saved, end int, err error) {
+// replay returns what a log says.
+func replay(log []byte) (h history, err error) {
 	records, end, err := record.Split(log)
+	h.end = end
 	known := make(map[ID]*saved)
+	evicted := make(map[ID]bool)
 	for _, data := range records {
-		var rec journalRecord
-		if jerr := json.Unmarshal(data, &rec); jerr != nil {
-			return tasks, end, errors.Join(err, jerr)
-		}
-		t := known[rec.ID]
-		switch {
-		case rec.State != nil && t == nil:
-			t = &saved{state: *rec.State, rev: rec.Rev}
-			known[rec.ID] = t
-			tasks = append(tasks, t)
-		case t == nil: // nothing to change
-		case rec.State != nil && rec.Rev >= t.rev:
+		rec, ok := decode(data)
+		switch t := known[rec.ID]; {
+		case !ok:
+			h.unread = append(h.unread, data)
+		case evicted[rec.ID]: // what a handle that is still about has changed
+		case rec.Kind == recEvicted:
+			evicted[rec.ID] = true
+			delete(known, rec.ID)
+		case rec.Kind == recTold:
+			if t != nil {
+				t.told = rec.Time
+			}
+		case t == nil:
+			known[rec.ID] = &saved{state: *rec.State, rev: rec.Rev}
+			h.tasks = append(h.tasks, known[rec.ID])
+		case rec.Rev >= t.rev:
 			t.state, t.rev = *rec.State, rec.Rev
 		}
-		switch {
-		case t == nil:
-		case rec.Kind == recTold:
-			t.told = rec.Time
-		case rec.Kind == recEvicted:
-			delete(known, rec.ID)
-			t.state.ID = ""
-		}
 	}
-	kept := tasks[:0]
-	for _, t := range tasks {
-		if t.state.ID != "" {
-			kept = append(kept, t)
-		}
-	}
-	return kept, end, err
+	h.tasks = slices.DeleteFunc(h.tasks, func(t *saved) bool { return known[t.state.ID] != t })
+	return h, err
 }
 
-// image returns a log that says what tasks are, and no more.
-func image(tasks []*saved) (log []byte, err error) {
-	for _, t := range tasks {
-		log, err = appendRecord(log, journalRecord{Kind: recState, ID: t.state.ID, Time: t.state.Created, Rev: t.rev, State: &t.state})
-		if err == nil && !t.told.IsZero() {
-			log, err = appendRecord(log, journalRecord{Kind: recTold, ID: t.state.ID, Time: t.told})
+// decode returns a record, and reports whether it is one that this version writes.
+func decode(data []byte) (rec journalRecord, ok bool) {
+	if json.Unmarshal(data, &rec) != nil {
+		return rec, false
+	}
+	if _, err := ParseID(string(rec.ID)); err != nil {
+		return rec, false // no file is looked for under it
+	}
+	switch rec.Kind {
+	case recTold, recEvicted:
+		return rec, true
+	case recIntent, recStarted, recState, recEnd:
+		return rec, rec.State != nil && rec.State.ID == rec.ID
+	}
+	return rec, false
+}
+
+// image returns a log that says the same, and no more.
+func (h history) image() (log []byte) {
+	for _, t := range h.tasks {
+		log = appendRecord(log, journalRecord{Kind: recState, ID: t.state.ID, Time: t.state.Created, Rev: t.rev, State: &t.state})
+		if !t.told.IsZero() {
+			log = appendRecord(log, journalRecord{Kind: recTold, ID: t.state.ID, Time: t.told})
 		}
-		if err != nil {
-			return nil, err
-		}
 	}
-	return log, nil
+	for _, data := range h.unread {
+		log = record.Append(log, data)
+	}
+	return log
 }
 
-func imageSize(tasks []*saved) int {
-	log, _ := image(tasks)
-	return len(log)
+func appendRecord(log []byte, rec journalRecord) []byte {
+	return record.Append(log, rec.appendJSON(make([]byte, 0, 512)))
 }
 
-func appendRecord(log []byte, rec journalRecord) ([]byte, error) {
-	data := rec.appendJSON(make([]byte, 0, 512))
-	if len(data) > record.Max {
-		return log, fmt.Errorf("a record of %d bytes", len(data))
-	}
-	return record.Append(log, data), nil
-}
-
-// rewrite replaces the journal by one that says what tasks are.
-func (j *journal) rewrite(tasks []*saved) error {
-	log, err := image(tasks)
-	if err != nil {
-		return err
-	}
+// rewrite replaces the journal by one that says what h does.
+func (j *journal) rewrite(h history) error {
+	log := h.image()
 	if err := j.dir.WriteFile(journalName, log); err != nil {
 		return err
 	}
+	var err error
 	j.file, err = j.dir.Open(journalName)
 	j.size = int64(len(log))
 	return err
@@ -182,12 +196,10 @@ func (j *journal) rewrite(tasks []*saved) error {
 func (j *journal) append(rec journalRecord) (err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	log, err := appendRecord(nil, rec)
-	if err == nil {
-		j.reserveFor(int64(len(log)))
-		_, err = j.file.WriteAt(log, j.size)
-	}
-	if err != nil {
+	log := appendRecord(nil, rec)
+	j.reserveFor(int64(len(log)))
+	if _, err = j.file.WriteAt(log, j.size); err != nil {
+		j.file.Truncate(j.size) // what was written of it would stand behind a shorter one
 		err = fmt.Errorf("task: journal: %w", err)
 		if j.err == nil {
 			j.err = err
@@ -215,6 +227,9 @@ func (j *journal) close() error {
 	if j.file == nil {
 		return j.err
 	}
-	// What was set aside beyond the end is given back.
-	return errors.Join(j.err, j.file.Truncate(j.size), j.file.Close())
+	err := j.err
+	if j.reserved > 0 { // what was set aside beyond the end is given back
+		err = errors.Join(err, j.file.Truncate(j.size))
+	}
+	return errors.Join(err, j.file.Close())
 }

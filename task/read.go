@@ -16,15 +16,12 @@ import (
 // has the session open, tasks that have not ended are shown as the next host will
 // find them: failed, because their host was lost.
 func Read(dir string) ([]State, error) {
-	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("task: session: %w", err)
-	}
-	d, err := fsys.OpenDir(dir)
+	d, err := fsys.LookDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("task: session: %w", err)
 	}
 	defer d.Close()
-	held, err := d.Held(lockName)
+	held, err := d.Held()
 	if err != nil {
 		return nil, fmt.Errorf("task: session: %w", err)
 	}
@@ -32,9 +29,9 @@ func Read(dir string) ([]State, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task: session: %w", err)
 	}
-	tasks, _, err := replay(log)
-	states := make([]State, len(tasks))
-	for i, t := range tasks {
+	h, err := replay(log)
+	states := make([]State, len(h.tasks))
+	for i, t := range h.tasks {
 		st := t.state
 		st.Notified = !t.told.IsZero()
 		if info, err := os.Lstat(filepath.Join(dir, string(st.ID)+".output")); err == nil {

@@ -15,7 +15,7 @@ import (
 // persist records what has become of a task, if there is somewhere to. A failure
 // is returned, and by Close as well.
 func (r *Registry) persist(e *entry, kind string) error {
-	if e.session == nil {
+	if e.session == nil || kind != recEvicted && r.isEvicted(e) {
 		return nil
 	}
 	rec := journalRecord{Kind: kind, ID: e.id, Time: time.Now()}
@@ -24,6 +24,12 @@ func (r *Registry) persist(e *entry, kind string) error {
 		rec.State, rec.Rev = &st, rev
 	}
 	return e.session.journal.append(rec)
+}
+
+func (r *Registry) isEvicted(e *entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.evicted
 }
 
 // openSessions opens the registry's session, and takes up the tasks of it or, if
@@ -43,14 +49,13 @@ func (r *Registry) openSessions(ctx context.Context) error {
 		return err
 	}
 	r.own, r.sessions = s, []*session{s}
-	r.takeUp(ctx, s, tasks)
-	if r.cfg.Session != "" {
-		return nil
+	var names []string
+	if r.cfg.Session == "" {
+		if names, err = base.Names(); err != nil {
+			return err
+		}
 	}
-	names, err := base.Names()
-	if err != nil {
-		return err
-	}
+	r.takeUp(ctx, s, tasks) // nothing fails from here on: it tells
 	for _, name := range names {
 		if strings.HasPrefix(name, anonymousPrefix) {
 			r.openDead(ctx, base, name)
@@ -91,6 +96,9 @@ func (r *Registry) takeUp(ctx context.Context, s *session, tasks []*saved) {
 		}
 	}
 	for _, e := range ended {
+		if r.cfg.Notify != nil {
+			r.cfg.Notify.Retract(e.endID()) // what an earlier registry of this program may have left in it
+		}
 		r.announce(e)
 	}
 	// A kind may have to wait for what it puts an end to.
@@ -112,6 +120,9 @@ func (r *Registry) restore(s *session, t *saved) *entry {
 	e.handle = Handle{r: r, e: e}
 	e.out = reopened(s.outputs, e.id)
 	e.base, e.own.out = &e.own, e.out
+	if !t.told.IsZero() && !t.state.Status.Terminal() { // its end could not be recorded, and what it was is not known
+		t.state.Status, t.state.Reason, t.state.Error = Failed, HostLost, hostLost
+	}
 	e.own.state, e.own.rev = t.state, t.rev
 	e.own.notified.Store(!t.told.IsZero())
 	if t.state.Status.Terminal() {
@@ -147,11 +158,16 @@ func reopened(dir *output.Dir, id ID) *output.TaskOutput {
 const hostLost = "its host ended before it did"
 
 // recover asks a task's kind for it.
-func (r *Registry) recover(ctx context.Context, e *entry) (Task, error) {
+func (r *Registry) recover(ctx context.Context, e *entry) (t Task, err error) {
 	k := r.kinds[e.typ]
 	if k == nil {
 		return nil, ErrGone
 	}
+	defer func() { // the caller of Open could not: this is a goroutine
+		if v := recover(); v != nil {
+			t, err = nil, fmt.Errorf("its kind panicked: %v", v)
+		}
+	}()
 	return k.Recover(ctx, &e.handle)
 }
 
@@ -168,14 +184,20 @@ func (r *Registry) settle(e *entry, t Task, err error) {
 	r.end(e, res)
 }
 
-// adopt makes t what a recovered task is killed through.
+// adopt makes t what a recovered task is killed through, unless it has ended
+// meanwhile.
 func (r *Registry) adopt(e *entry, t Task) {
 	r.mu.Lock()
+	runs := !e.base.status().Terminal()
 	e.task = t
-	e.base.change(func(s *State) { s.Status = Running })
-	r.emitLocked(e)
+	if runs {
+		e.base.change(func(s *State) { s.Status = Running })
+		r.emitLocked(e)
+	}
 	r.mu.Unlock()
-	r.persist(e, recStarted)
+	if runs {
+		r.persist(e, recStarted)
+	}
 }
 
 func (r *Registry) closeSessions() error {

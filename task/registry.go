@@ -138,7 +138,26 @@ type Spec struct {
 	OutputLimit int64
 	DropOutput  bool
 
-	Data json.RawMessage // the kind's own, for State.Data
+	Data json.RawMessage // the kind's own, for State.Data; JSON
+}
+
+// specLimit is the number of bytes that the texts of a spec may have together: a
+// record of the task has them all, several times.
+const specLimit = 4 << 20
+
+func (s Spec) check() error {
+	if n := len(s.Description) + len(s.Command) + len(s.ToolUseID) + len(s.Owner) + len(s.Data); n > specLimit {
+		return fmt.Errorf("task: a spec of %d bytes is too large: %d are the most", n, specLimit)
+	}
+	return checkData(s.Data)
+}
+
+// checkData returns an error for what cannot be a state's data.
+func checkData(data json.RawMessage) error {
+	if len(data) > 0 && !json.Valid(data) {
+		return fmt.Errorf("task: Data is not JSON: %.64q", data)
+	}
+	return nil
 }
 
 // A Registry knows the tasks of one session, running and ended.
@@ -249,6 +268,7 @@ type entry struct {
 	told    time.Time // when the model knew of the end; zero: not yet
 	shown   time.Time // when the model was last shown output
 	notices int       // notifications without status so far
+	evicted bool      // forgotten: nothing of it is recorded any more
 }
 
 // Register makes a task that is pending. Its starter calls [Handle.Start] when
@@ -273,6 +293,9 @@ func (r *Registry) Register(ctx context.Context, spec Spec) (*Handle, error) {
 		if spec, err = hook(ctx, spec); err != nil {
 			return nil, &RefusedError{Description: described, Err: err}
 		}
+	}
+	if err := spec.check(); err != nil {
+		return nil, err
 	}
 	if err := r.admit(spec.Type); err != nil {
 		return nil, err

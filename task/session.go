@@ -95,8 +95,19 @@ func lockSession(base *fsys.Dir, name string, wait time.Duration) (*session, err
 		return nil, err
 	}
 	lock, err := dir.Lock(lockName, wait)
-	if err == nil && !dir.IsThere() {
-		err = errors.Join(fs.ErrNotExist, lock.Unlock())
+	if err == nil {
+		// The lock file may be removed by who cleans up. The directory cannot be
+		// without the session going with it.
+		if err = dir.Hold(lockWait); err != nil {
+			err = errors.Join(err, lock.Unlock())
+		}
+	}
+	var held *fsys.LockedError
+	if (err == nil || errors.As(err, &held)) && !dir.IsThere() {
+		if err == nil {
+			lock.Unlock()
+		}
+		err = fs.ErrNotExist // swept meanwhile: what is held is not what has the name
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
@@ -108,11 +119,12 @@ func (s *session) open() (tasks []*saved, err error) {
 	if err := s.dir.RemoveTemps(); err != nil { // a dead host's: the lock is ours
 		return nil, err
 	}
-	if s.journal, tasks, err = openJournal(s.dir); err != nil {
+	var h history
+	if s.journal, h, err = openJournal(s.dir); err != nil {
 		return nil, err
 	}
 	s.outputs, err = output.OpenDir(s.dir.Path())
-	return tasks, err
+	return h.tasks, err
 }
 
 // close gives the session up. Its files stay.
@@ -141,6 +153,9 @@ func openBase(path string) (*fsys.Dir, error) {
 // returns how many it removed. Age alone never removes a session: one that is
 // open, in this process or another, stays however old it is.
 func Sweep(base string, ttl time.Duration) (removed int, err error) {
+	if _, err := os.Lstat(base); errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
 	dir, err := openBase(base)
 	if err != nil {
 		return 0, err

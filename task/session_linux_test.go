@@ -563,7 +563,10 @@ func TestCorruptJournal(t *testing.T) {
 
 	tasks, inbox = openAt(t, dir, "work")
 	require.NotEmpty(t, tasks.List(t.Context()))
-	kept, err := os.ReadFile(journal + ".corrupt")
+	aside, err := filepath.Glob(journal + ".corrupt-*")
+	require.NoError(t, err)
+	require.Len(t, aside, 1)
+	kept, err := os.ReadFile(aside[0])
 	require.NoError(t, err)
 	require.Equal(t, log, kept)
 	f := tasktest.NewFake(t, tasks, task.Spec{})
@@ -574,6 +577,188 @@ func TestCorruptJournal(t *testing.T) {
 	tasks, _ = openAt(t, dir, "work")
 	_, err = tasks.Get(t.Context(), f.ID())
 	require.NoError(t, err)
+	require.NoError(t, tasks.Close())
+}
+
+// A corrupt journal that cannot be set aside stays as it is.
+func TestCorruptJournalOnAFullDisk(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	journal := filepath.Join(tasks.Dir(), "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	log[len(log)/2] ^= 1
+	require.NoError(t, os.WriteFile(journal, log, 0o600))
+	full := errors.New("disk full")
+	remove := failWrites(tasks.Dir(), full)
+	_, err = task.Open(t.Context(), task.Config{Dir: dir, Session: "work"})
+	remove()
+	require.ErrorIs(t, err, full)
+	kept, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	require.Equal(t, log, kept)
+}
+
+// A record that cannot be understood, as a later version may write, hides nothing
+// else, and is kept.
+func TestRecordsOfALaterVersion(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	f.End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	journal := filepath.Join(tasks.Dir(), "journal")
+	log, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	var later []byte
+	for _, r := range []string{
+		`{"kind":"paused","id":"x0k2m9q1b"}`, `{"kind":"state","id":"x0k2m9q1b","state":{"id":"x0k2m9q1b","status":"paused"}}`,
+		`{"kind":"state","id":"../../victim","state":{"id":"../../victim","status":"running"}}`, `no json`,
+	} {
+		later = record.Append(later, []byte(r))
+	}
+	require.NoError(t, os.WriteFile(journal, append(later, log...), 0o600))
+
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Len(t, states, 1)
+	defer task.SetCompactAt(1)()
+	tasks, _ = openAt(t, dir, "work")
+	require.Len(t, tasks.List(t.Context()), 1)
+	require.ErrorContains(t, tasks.Close(), "4 records that cannot be understood")
+	log, err = os.ReadFile(journal)
+	require.NoError(t, err)
+	require.Contains(t, string(log), `"kind":"paused"`)
+	require.Contains(t, string(log), "no json")
+}
+
+// An end that could not be recorded, but was told: it is not told again.
+func TestToldWithoutARecordedEnd(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	remove := failWrites(tasks.Dir()+"/journal", errors.New("a moment of bad luck"))
+	f.End(task.Result{Status: task.Completed})
+	remove()
+	require.Len(t, drain(t, inbox), 1)
+	require.Error(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "work")
+	require.Empty(t, drain(t, inbox))
+	st := tasks.List(t.Context())[0]
+	require.Equal(t, task.Failed, st.Status)
+	require.Equal(t, task.HostLost, st.Reason)
+	require.NoError(t, tasks.Close())
+}
+
+// What a handle still does after its task was evicted does not bring it back.
+func TestEvictedTaskStaysAway(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{})
+	f.Print("output")
+	lease := inbox.Lease(notify.Later, tasks.Attachments(task.Root)...)
+	require.Len(t, lease.Notifications(), 1)
+	f.End(task.Result{Status: task.Completed})
+	take(t, f)
+	require.NoError(t, tasks.Evict(t.Context(), f.ID()))
+	require.NoError(t, lease.Commit())
+	require.NoError(t, f.Update(func(s task.State) task.State { s.Description = "again"; return s }))
+	require.NoError(t, tasks.Close())
+	tasks, inbox = openAt(t, dir, "work")
+	require.Empty(t, tasks.List(t.Context()))
+	require.Empty(t, drain(t, inbox))
+	require.NoError(t, tasks.Close())
+}
+
+// A kind may find that a task has ended while it recovers it, and may fail badly.
+func TestRecoverThatEndsOrPanics(t *testing.T) {
+	dir := base(t)
+	ids := dieWith(t, dir, "finishes", "panics")
+	tasks, inbox := openAt(t, dir, "work", hasty{})
+	h, err := tasks.Get(t.Context(), ids[0])
+	require.NoError(t, err)
+	require.Equal(t, task.Completed, h.State().Status)
+	require.NoError(t, h.Kill(t.Context()))
+	news := drain(t, inbox)
+	require.Len(t, news, 2)
+	h, err = tasks.Get(t.Context(), ids[1])
+	require.NoError(t, err)
+	require.Contains(t, h.State().Error, "its kind panicked: no such session")
+	require.NoError(t, tasks.Close())
+}
+
+// hasty is a kind whose Recover does not keep to the rules.
+type hasty struct{}
+
+func (hasty) Type() task.Type { return task.RemoteAgent }
+func (hasty) Close() error    { return nil }
+
+func (hasty) Recover(_ context.Context, h *task.Handle) (task.Task, error) {
+	if h.State().Description == "panics" {
+		panic("no such session")
+	}
+	return new(hostTask), h.Finish(task.Result{Status: task.Completed})
+}
+
+// Bad input 63: who removes the lock file does not let a second host in.
+func TestBad63LockFileRemoved(t *testing.T) {
+	dir := base(t)
+	tasks, _ := openAt(t, dir, "work")
+	require.NoError(t, os.Remove(filepath.Join(tasks.Dir(), "lock")))
+	_, err := task.Open(t.Context(), task.Config{Dir: dir, Session: "work"})
+	require.ErrorIs(t, err, task.ErrSessionHeld)
+	tasktest.NewFake(t, tasks, task.Spec{})
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Equal(t, task.Running, states[0].Status, "it is held, and seen to be")
+	require.Error(t, tasks.Close())
+}
+
+// A session that is only looked at by other hosts grows old all the same.
+func TestA08LookingKeepsNothingYoung(t *testing.T) {
+	dir := base(t)
+	tasks, inbox := openAt(t, dir, "")
+	tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+	drain(t, inbox)
+	require.NoError(t, tasks.Close())
+	old := time.Now().Add(-10 * 24 * time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(tasks.Dir(), "journal"), old, old))
+	other, _ := openAt(t, dir, "")
+	require.NoError(t, other.Close())
+	_, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	removed, err := task.Sweep(dir, 7*24*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 1, removed)
+	removed, err = task.Sweep(filepath.Join(dir, "none"), 0)
+	require.NoError(t, err)
+	require.Zero(t, removed)
+	require.NoDirExists(t, filepath.Join(dir, "none"))
+}
+
+// The same queue may serve one registry after the other in one program.
+func TestReopenWithTheSameQueue(t *testing.T) {
+	dir := base(t)
+	inbox := new(notify.Queue)
+	cfg := task.Config{Dir: dir, Session: "work", Notify: inbox}
+	for range 2 {
+		tasks, err := task.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		if len(tasks.List(t.Context())) == 0 {
+			tasktest.NewFake(t, tasks, task.Spec{}).End(task.Result{Status: task.Completed})
+			require.Error(t, tasks.Close())
+			continue
+		}
+		require.Len(t, drain(t, inbox), 1, "told to the registry that is open")
+		require.NoError(t, tasks.Close())
+	}
+	tasks, err := task.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Empty(t, drain(t, inbox))
 	require.NoError(t, tasks.Close())
 }
 

@@ -84,6 +84,20 @@ func OpenDir(path string) (*Dir, error) {
 	return &Dir{path: path, handle: h}, nil
 }
 
+// LookDir opens the directory at path to read in it: it is not made, and its mode
+// stays as it is.
+func LookDir(path string) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := lookPath(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{path: path, handle: h}, nil
+}
+
 // Sub opens the directory name in d, and makes it if nothing is there.
 func (d *Dir) Sub(name string) (*Dir, error) {
 	if err := CheckName(name); err != nil {

@@ -59,24 +59,53 @@ func checkParent(dir *os.File) error {
 	return nil
 }
 
+// lookPath opens the directory at path as it is.
+func lookPath(path string) (handle, error) {
+	parent, err := os.OpenFile(filepath.Dir(path), searchOnly|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return handle{}, err
+	}
+	defer parent.Close()
+	dir, err := handle{parent}.openDir(path, filepath.Base(path))
+	if err != nil {
+		return handle{}, err
+	}
+	st, err := stat(dir)
+	if err == nil && int(st.Uid) != os.Geteuid() {
+		err = unsafe(path, "it belongs to uid %d, and we are uid %d", st.Uid, os.Geteuid())
+	}
+	if err != nil {
+		return handle{}, errors.Join(err, dir.Close())
+	}
+	return handle{dir}, nil
+}
+
 // sub opens or makes the directory name in h.
 func (h handle) sub(path, name string) (handle, error) {
 	err := h.do(func(fd int) error { return unix.Mkdirat(fd, name, 0o700) })
 	if err != nil && err != unix.EEXIST {
 		return handle{}, &fs.PathError{Op: "mkdir", Path: path, Err: err}
 	}
-	fd, err := h.openat(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	switch {
-	case err == unix.ELOOP || err == unix.ENOTDIR || err == unix.EMLINK:
-		return handle{}, unsafe(path, "it is a link or no directory")
-	case err != nil:
-		return handle{}, &fs.PathError{Op: "open", Path: path, Err: err}
+	dir, err := h.openDir(path, name)
+	if err != nil {
+		return handle{}, err
 	}
-	dir := os.NewFile(uintptr(fd), path)
 	if err := makePrivate(dir); err != nil {
 		return handle{}, errors.Join(err, dir.Close())
 	}
 	return handle{dir}, nil
+}
+
+// openDir opens the directory name in h.
+func (h handle) openDir(path, name string) (*os.File, error) {
+	fd, err := h.openat(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	switch {
+	case err == unix.ELOOP || err == unix.ENOTDIR || err == unix.EMLINK:
+		return nil, unsafe(path, "it is a link or no directory")
+	case err != nil:
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // makePrivate makes sure that nobody but us gets into a directory.
@@ -184,13 +213,12 @@ func (h handle) close() error { return h.f.Close() }
 func (h handle) names() ([]string, error) {
 	// A directory handle has one read position; reading through a second one
 	// leaves concurrent calls alone.
-	fd, err := h.openat(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	again, err := h.reopen()
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: h.f.Name(), Err: err}
+		return nil, err
 	}
-	dir := os.NewFile(uintptr(fd), h.f.Name())
-	defer dir.Close()
-	return dir.Readdirnames(-1)
+	defer again.close()
+	return again.f.Readdirnames(-1)
 }
 
 // isAt reports whether path is the directory itself.

@@ -14,6 +14,19 @@ func openPath(path string, _ bool) (handle, error) {
 	return handle{root}, err
 }
 
+func lookPath(path string) (handle, error) {
+	root, err := os.OpenRoot(path)
+	return handle{root}, err
+}
+
+// lock does nothing: a directory cannot be locked on this system.
+func (h handle) lock(bool) error { return nil }
+
+func (h handle) reopen() (handle, error) {
+	root, err := h.root.OpenRoot(".")
+	return handle{root}, err
+}
+
 func (h handle) sub(_, name string) (handle, error) {
 	if err := h.root.Mkdir(name, 0o700); err != nil && !os.IsExist(err) {
 		return handle{}, err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -101,21 +100,29 @@ func (d *Dir) isStill(path, name string, f *os.File) bool {
 	return err == nil && os.SameFile(ours, there)
 }
 
-// Held reports whether a process holds the lock name. It changes nothing, and
-// needs no more than to read the file.
-func (d *Dir) Held(name string) (bool, error) {
-	if err := CheckName(name); err != nil {
-		return false, err
+// Hold holds the directory itself until it is closed, or until the process ends.
+// If another process does for longer than wait, the error is a *LockedError.
+func (d *Dir) Hold(wait time.Duration) error {
+	for began := time.Now(); ; time.Sleep(lockPause) {
+		err := d.handle.lock(exclusive)
+		if !errors.Is(err, errBusy) {
+			return err
+		}
+		if time.Since(began) >= wait {
+			return &LockedError{Path: d.path}
+		}
 	}
-	f, err := d.handle.open(filepath.Join(d.path, name), name, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
+}
+
+// Held reports whether a process holds the directory. It changes nothing.
+func (d *Dir) Held() (bool, error) {
+	// The lock goes with the descriptor: one of its own is closed at once.
+	again, err := d.handle.reopen()
 	if err != nil {
 		return false, err
 	}
-	err = lockFile(f, shared)
-	f.Close()
+	defer again.close()
+	err = again.lock(shared)
 	if errors.Is(err, errBusy) {
 		return true, nil
 	}

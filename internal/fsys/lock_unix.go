@@ -27,3 +27,14 @@ func lockFile(f *os.File, shared bool) error {
 
 // isAlive reports whether there is a process of that number.
 func isAlive(pid int) bool { return pid > 0 && unix.Kill(pid, 0) != unix.ESRCH }
+
+func (h handle) lock(shared bool) error { return lockFile(h.f, shared) }
+
+// reopen opens the directory once more.
+func (h handle) reopen() (handle, error) {
+	fd, err := h.openat(".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return handle{}, &fs.PathError{Op: "open", Path: h.f.Name(), Err: err}
+	}
+	return handle{os.NewFile(uintptr(fd), h.f.Name())}, nil
+}

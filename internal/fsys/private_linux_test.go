@@ -354,16 +354,7 @@ func TestLock(t *testing.T) {
 	other, err := d.Lock("other", 0)
 	require.NoError(t, err)
 	require.NoError(t, other.Unlock())
-	held, err := d.Held("lock")
-	require.NoError(t, err)
-	require.True(t, held)
 	require.NoError(t, first.Unlock())
-	held, err = d.Held("lock")
-	require.NoError(t, err)
-	require.False(t, held)
-	held, err = d.Held("none")
-	require.NoError(t, err)
-	require.False(t, held)
 	second, err := d.Lock("lock", 0)
 	require.NoError(t, err)
 	require.NoError(t, second.Unlock())
@@ -393,6 +384,39 @@ func TestBad63LockFileRemoved(t *testing.T) {
 		})
 	}
 	workers.Wait()
+}
+
+// A directory is held as such: no file of it can be removed to get in.
+func TestHold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d")
+	d, again := openDir(t, path), openDir(t, path)
+	held, err := again.Held()
+	require.NoError(t, err)
+	require.False(t, held)
+	require.NoError(t, d.Hold(0))
+	held, err = again.Held()
+	require.NoError(t, err)
+	require.True(t, held)
+	var locked *fsys.LockedError
+	require.ErrorAs(t, again.Hold(10*time.Millisecond), &locked)
+	require.NoError(t, d.Close())
+	require.NoError(t, again.Hold(0))
+}
+
+// Looking at a directory leaves it as it is.
+func TestLookDir(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d")
+	_, err := fsys.LookDir(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoDirExists(t, path)
+	require.NoError(t, os.Mkdir(path, 0o755))
+	d, err := fsys.LookDir(path)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	require.EqualValues(t, 0o755, mode(t, path))
+	require.NoError(t, os.Symlink(path, path+".link"))
+	_, err = fsys.LookDir(path + ".link")
+	require.ErrorIs(t, err, fsys.ErrUnsafe)
 }
 
 // A lock of a process that is dead may be held a moment longer by a child that it

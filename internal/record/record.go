@@ -45,9 +45,9 @@ func sum(length, data []byte) uint32 {
 
 // Split returns the records of a log, which share its memory, and the length of
 // the log up to the end of the last. What comes after that is the beginning of
-// a record whose write was cut short: at most one, never the rest of a log that
-// goes on. If a record is there whole and is wrong, the error matches
-// ErrCorrupt and the records before it are returned.
+// a record whose write was cut short. If a record is there whole and is wrong, or
+// claims to be longer than the log while whole ones come after its beginning, the
+// error matches ErrCorrupt and the records before it are returned.
 func Split(log []byte) (records [][]byte, end int, err error) {
 	for rest := log; ; rest = log[end:] {
 		if len(rest) < header {
@@ -58,6 +58,9 @@ func Split(log []byte) (records [][]byte, end int, err error) {
 			return records, end, fmt.Errorf("%w at offset %d: length %d", ErrCorrupt, end, n)
 		}
 		if len(rest) < header+n {
+			if resumes(rest[1:]) {
+				return records, end, fmt.Errorf("%w at offset %d: length %d, and the log goes on", ErrCorrupt, end, n)
+			}
 			return records, end, nil
 		}
 		data := rest[header : header+n : header+n]
@@ -67,4 +70,16 @@ func Split(log []byte) (records [][]byte, end int, err error) {
 		records = append(records, data)
 		end += header + n
 	}
+}
+
+// resumes reports whether a whole record begins somewhere in log. Few places of
+// one look like the length of another.
+func resumes(log []byte) bool {
+	for ; len(log) > header; log = log[1:] {
+		n := int(binary.LittleEndian.Uint32(log))
+		if n > 0 && n <= len(log)-header && binary.LittleEndian.Uint32(log[4:]) == sum(log[:4], log[header:header+n]) {
+			return true
+		}
+	}
+	return false
 }

@@ -60,10 +60,6 @@ func TestCorrupt(t *testing.T) {
 		got, end, err := record.Split(bad)
 		require.Equal(t, "one", string(got[0]))
 		require.Equal(t, first, end)
-		if err == nil { // only a length that points beyond the end looks like a cut
-			require.Less(t, at, first+4)
-			continue
-		}
 		require.ErrorIs(t, err, record.ErrCorrupt)
 		require.ErrorContains(t, err, fmt.Sprint("offset ", first))
 	}

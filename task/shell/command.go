@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/afoot-go/afoot/internal/proc"
+	"github.com/afoot-go/afoot/internal/text"
 	"github.com/afoot-go/afoot/notify"
 	"github.com/afoot-go/afoot/task"
 )
@@ -29,7 +30,7 @@ type Command struct {
 	// looked up in the PATH of the host or, if it has a slash, from Dir.
 	Argv []string
 
-	Description string        // for people and models; if empty, the command itself
+	Description string        // for people and models; if empty, the beginning of the command
 	ToolUseID   string        // the tool call that the model started it with
 	Dir         string        // if empty, Config.Dir
 	Env         []string      // replaces the environment whole; if nil, Config.Env
@@ -94,6 +95,10 @@ func (s *Shell) Start(ctx context.Context, tasks *task.Registry, cmd Command) (*
 	return h, nil
 }
 
+// descriptionLimit is the number of characters of a command that stand for a
+// description where there is none.
+const descriptionLimit = 120
+
 // register makes the task that a command will run as.
 func (s *Shell) register(ctx context.Context, tasks *task.Registry, cmd Command) (*task.Handle, error) {
 	if err := cmd.check(); err != nil {
@@ -102,11 +107,11 @@ func (s *Shell) register(ctx context.Context, tasks *task.Registry, cmd Command)
 	if err := s.serve(tasks); err != nil {
 		return nil, err
 	}
-	text := cmd.text()
+	line := cmd.text()
 	return tasks.Register(ctx, task.Spec{
 		Type:        task.LocalBash,
-		Description: cmp.Or(cmd.Description, text),
-		Command:     text,
+		Description: cmp.Or(cmd.Description, text.Clip(line, descriptionLimit)),
+		Command:     line,
 		ToolUseID:   cmd.ToolUseID,
 		OutputLimit: cmd.OutputLimit,
 		DropOutput:  cmd.DropOutput,
@@ -134,11 +139,11 @@ func (s *Shell) launch(h *task.Handle, cmd Command) error {
 
 // run starts the process of a command.
 func (s *Shell) run(h *task.Handle, cmd Command) (*command, error) {
-	if text := h.State().Command; text != cmd.text() { // a hook has changed it
+	if line := h.State().Command; line != cmd.text() { // a hook has changed it
 		if len(cmd.Argv) > 0 {
 			return nil, fmt.Errorf("%w: a hook changed the text of a command that is given as Argv", ErrInvalid)
 		}
-		cmd.Script = text
+		cmd.Script = line
 		if err := cmd.check(); err != nil {
 			return nil, err
 		}

@@ -189,7 +189,7 @@ func TestBad95NotStarted(t *testing.T) {
 		{"missing file", shell.Command{Argv: []string{dir + "/none"}}, os.ErrNotExist, dir + "/none"},
 		{"not executable", shell.Command{Argv: []string{plain}}, os.ErrPermission, plain},
 		{"missing directory", shell.Command{Script: "true", Dir: dir + "/gone"}, os.ErrNotExist, "working directory"},
-		{"too long", shell.Command{Script: strings.Repeat(":;", 2<<20)}, syscall.E2BIG, "argument list too long"},
+		{"too long", shell.Command{Script: strings.Repeat(":;", 128<<10)}, syscall.E2BIG, "argument list too long"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
