@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/afoot-go/afoot/internal/record"
 	"github.com/afoot-go/afoot/notify"
@@ -104,6 +107,66 @@ func TestToldAfterClose(t *testing.T) {
 		require.Equal(t, killFirst, len(drain(t, inbox)) == 0)
 		require.NoError(t, tasks.Close())
 	}
+}
+
+// Whatever changes about a task is on record: a host that dies then has lost
+// nothing of it.
+func TestEveryChangeIsRecorded(t *testing.T) {
+	tasks, inbox := openAt(t, base(t), "work")
+	f := tasktest.NewFake(t, tasks, task.Spec{Description: "first"})
+	recorded := func() task.State {
+		states, err := task.Read(tasks.Dir())
+		require.NoError(t, err)
+		return states[0]
+	}
+	require.Equal(t, task.Running, recorded().Status)
+	require.NoError(t, f.Update(func(s task.State) task.State { s.Description = "second"; return s }))
+	require.Equal(t, "second", recorded().Description)
+	f.Print("12345")
+	require.NoError(t, inbox.Lease(notify.Next, tasks.Attachments(task.Root)...).Commit())
+	require.EqualValues(t, 5, recorded().OutputTold)
+	tasks.Adopt(task.Root, "alice")
+	require.Equal(t, task.Owner("alice"), recorded().Owner)
+	f.End(task.Result{Status: task.Completed, Descendants: []int{7}, Text: "fine"})
+	require.Equal(t, []int{7}, recorded().Descendants)
+	require.Equal(t, "fine", recorded().Result)
+	require.False(t, recorded().Notified)
+	require.NoError(t, f.Kill(t.Context()))
+	require.Empty(t, recorded().Descendants)
+	drain(t, inbox)
+	require.True(t, recorded().Notified)
+	require.NoError(t, tasks.Evict(t.Context(), f.ID()))
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Empty(t, states)
+	require.NoError(t, tasks.Close())
+}
+
+// Space is kept for the journal, so that ends can be recorded on a full disk.
+func TestEndOnAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a file system")
+	}
+	mount := t.TempDir()
+	require.NoError(t, syscall.Mount("afoot", mount, "tmpfs", 0, "size=1m,mode=0700"))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, 0)) })
+	tasks, inbox := openAt(t, mount, "work")
+	var fakes []*tasktest.Fake
+	for range 10 {
+		fakes = append(fakes, tasktest.NewFake(t, tasks, task.Spec{}))
+	}
+	fakes[0].Print(strings.Repeat("x", 2<<20))
+	require.Contains(t, fakes[0].State().OutputError, "no space left")
+	require.Positive(t, fakes[0].State().OutputSize)
+	for _, f := range fakes {
+		f.End(task.Result{Status: task.Completed})
+	}
+	require.Len(t, drain(t, inbox), 10)
+	require.NoError(t, tasks.Close(), "all of it is on record")
+	tasks, inbox = openAt(t, mount, "work")
+	require.Empty(t, drain(t, inbox))
+	require.Len(t, tasks.List(t.Context()), 10)
+	require.NoError(t, tasks.Close())
 }
 
 // H13: what was told does not come back, however often the session is opened.
@@ -198,6 +261,9 @@ func TestKindRecoversItsTasks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []task.ID{lives}, k.revived)
 	require.Equal(t, task.Running, h.State().Status)
+	states, err := task.Read(tasks.Dir())
+	require.NoError(t, err)
+	require.Equal(t, task.Running, states[0].Status)
 	news := drain(t, inbox)
 	require.Len(t, news, 2)
 	require.Equal(t, string(lost), news[0].TaskID)
@@ -499,30 +565,61 @@ func TestO01HostIsKilled(t *testing.T) {
 	require.NoError(t, tasks.Close())
 }
 
-// A stranger that has got the pid of a lost process is not touched: neither one
-// with another start tick, nor one of another boot.
+// A stranger that has got the pid of a lost process is not touched: not one with
+// another start tick, nor with another inode, nor one of another boot.
 func TestD15StrangerWithOurPid(t *testing.T) {
 	stranger := exec.Command("sleep", "300")
 	stranger.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it leads a group, as ours did
 	require.NoError(t, stranger.Start())
 	t.Cleanup(func() { stranger.Process.Kill(); stranger.Wait() })
-	dir := base(t)
-	host := startHost(t, dir, "work", "exec sleep 300")
-	pid := host.pids(t, 1)[0]
-	host.kill(t)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	pid := fmt.Sprintf(`"pid":%d,`, stranger.Process.Pid)
 
-	// The journal now says that the process was the stranger.
-	journal := filepath.Join(host.dir, "journal")
-	log, err := os.ReadFile(journal)
+	// The journal says that the lost process had the stranger's pid, and in turn
+	// all that is known of the stranger but one thing.
+	tick, inode := identity(t, stranger.Process.Pid)
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	require.NoError(t, err)
-	forge := strings.NewReplacer(fmt.Sprintf(`"pid":%d,`, pid), fmt.Sprintf(`"pid":%d,`, stranger.Process.Pid))
-	require.NotEqual(t, string(log), forge.Replace(string(log)))
-	reframe(t, journal, forge.Replace)
-	tasks, inbox := openAt(t, dir, "work", shell.New(shell.Config{Grace: time.Millisecond}))
-	require.Len(t, drain(t, inbox), 1)
-	require.True(t, alive(stranger.Process.Pid))
-	require.NoError(t, tasks.Close())
+	forge := func(boot string, tick, inode uint64) func(string) string {
+		return func(r string) string {
+			r = regexp.MustCompile(`"pid":\d+,`).ReplaceAllString(r, pid)
+			r = regexp.MustCompile(`"start":\d+`).ReplaceAllString(r, fmt.Sprintf(`"start":%d`, tick))
+			r = regexp.MustCompile(`"inode":\d+`).ReplaceAllString(r, fmt.Sprintf(`"inode":%d`, inode))
+			return regexp.MustCompile(`"boot":"[^"]+"`).ReplaceAllString(r, fmt.Sprintf(`"boot":%q`, boot))
+		}
+	}
+	ours := strings.TrimSpace(string(boot))
+	for name, forge := range map[string]func(string) string{
+		"another boot":  forge("another", tick, inode),
+		"another tick":  forge(ours, tick-1, inode),
+		"another inode": forge(ours, tick, inode+1),
+	} {
+		dir := base(t)
+		host := startHost(t, dir, "work", "exec sleep 300")
+		lost := host.pids(t, 1)[0]
+		host.kill(t)
+		require.NoError(t, syscall.Kill(lost, syscall.SIGKILL))
+		reframe(t, filepath.Join(host.dir, "journal"), forge)
+		tasks, inbox := openAt(t, dir, "work", shell.New(shell.Config{Grace: time.Millisecond}))
+		require.Len(t, drain(t, inbox), 1, name)
+		require.True(t, alive(stranger.Process.Pid), name)
+		require.NoError(t, tasks.Close())
+	}
+}
+
+// identity returns field 22 of proc_pid_stat(5) and the inode of a pidfd.
+func identity(t *testing.T, pid int) (tick, inode uint64) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	tick, err = strconv.ParseUint(fields[19], 10, 64)
+	require.NoError(t, err)
+	fd, err := unix.PidfdOpen(pid, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	require.NoError(t, unix.Fstat(fd, &st))
+	return tick, st.Ino
 }
 
 // O04: what a model needs when it has forgotten everything.
@@ -894,6 +991,9 @@ func TestPlantedByAnotherUser(t *testing.T) {
 		}
 		at := filepath.Join(dir, name)
 		require.NoError(t, plant(at), what)
+		if os.Geteuid() == 0 {
+			require.NoError(t, os.Lchown(at, 65534, 65534), what)
+		}
 		_, err := task.Open(t.Context(), task.Config{Dir: dir, Session: "work"})
 		require.ErrorContains(t, err, at+" is not safe to use", what)
 		other, _ := openAt(t, dir, "")

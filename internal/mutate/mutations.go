@@ -44,6 +44,34 @@ var mutations = []mutation{
 		new:  "err == nil && h.end > len(log) {",
 		test: "TestTornRecordIsCutOff",
 	},
+	{
+		name: "what was shown of an output is not recorded",
+		file: "task/attach.go",
+		old:  "	return r.persist(e, recState)\n",
+		new:  "	return nil\n",
+		test: "TestEveryChangeIsRecorded",
+	},
+	{
+		name: "an adoption is not recorded",
+		file: "task/many.go",
+		old:  "		r.persist(e, recState)\n",
+		new:  "		_ = e\n",
+		test: "TestEveryChangeIsRecorded",
+	},
+	{
+		name: "no space is kept for the journal",
+		file: "task/journal.go",
+		old:  "	j.reserveFor(int64(len(log)))\n",
+		new:  "",
+		test: "TestEndOnAFullDisk",
+	},
+	{
+		name: "a session is held by its lock file alone",
+		file: "task/session.go",
+		old:  "dir.Hold(lockWait); err != nil",
+		new:  "error(nil); err != nil",
+		test: "TestBad63LockFileRemoved",
+	},
 
 	// Files.
 	{
@@ -126,10 +154,26 @@ var mutations = []mutation{
 		pkg:  "./task/shell",
 	},
 	{
-		name: "a process of the same number is taken for the lost one",
+		name: "a process of another boot is taken for the lost one",
+		file: "internal/proc/identity_linux.go",
+		old:  `id.Boot == "" || id.Boot != bootID()`,
+		new:  `id.Boot == ""`,
+		test: "TestD15StrangerWithOurPid",
+		pkg:  "./task",
+	},
+	{
+		name: "a process that started at another time is taken for the lost one",
 		file: "internal/proc/identity_linux.go",
 		old:  "now.Start != id.Start || now.Inode != id.Inode",
-		new:  "now.PID != id.PID",
+		new:  "now.Inode != id.Inode",
+		test: "TestD15StrangerWithOurPid",
+		pkg:  "./task",
+	},
+	{
+		name: "a process of another pidfd is taken for the lost one",
+		file: "internal/proc/identity_linux.go",
+		old:  "now.Start != id.Start || now.Inode != id.Inode",
+		new:  "now.Start != id.Start",
 		test: "TestD15StrangerWithOurPid",
 		pkg:  "./task",
 	},
