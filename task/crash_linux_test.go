@@ -24,10 +24,11 @@ type knowledge struct {
 	known  map[task.ID]bool // Register has returned it
 	told   map[string]bool  // Commit, Take or Evict of it has returned
 	moving map[string]bool  // a call about it was under way: told or not, both are right
+	ended  map[string]bool  // Finish of it has returned, with completed
 }
 
 func newKnowledge() *knowledge {
-	return &knowledge{map[task.ID]bool{}, map[string]bool{}, map[string]bool{}}
+	return &knowledge{map[task.ID]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 }
 
 // engine opens the images of one test.
@@ -110,6 +111,10 @@ func (e *engine) open(base string, k *knowledge) {
 	for _, n := range lease.Notifications() {
 		seen[n.ID]++
 		require.False(e.t, k.told[n.ID] && !k.moving[n.ID], "image %d: %s is told twice", e.images, n.ID)
+		if k.ended[n.ID] {
+			require.Equal(e.t, "completed", n.Status, "image %d: the end of %s is another one", e.images, n.ID)
+			require.Equal(e.t, "result", n.Result)
+		}
 	}
 	for id := range k.known {
 		end := string(id) + ".1"
@@ -136,7 +141,7 @@ func copyTree(t *testing.T, from, to string) {
 }
 
 // life is one random life of a session: hosts that open it one after the other,
-// register, start, print, end, lease, commit, return, take and evict.
+// register, start, print, update, adopt, end, lease, commit, return, take and evict.
 func (e *engine) life(base string, k *knowledge) {
 	for range 1 + e.rnd.IntN(3) {
 		inbox := new(notify.Queue)
@@ -147,7 +152,7 @@ func (e *engine) life(base string, k *knowledge) {
 			e.step(tasks, inbox, k, &live)
 		}
 		for _, h := range live {
-			h.Finish(task.Result{Status: task.Completed})
+			h.Finish(task.Result{Status: task.Completed, Text: "result"})
 		}
 		tasks.Close()
 	}
@@ -171,7 +176,7 @@ func (e *engine) step(tasks *task.Registry, inbox *notify.Queue, k *knowledge, l
 			delete(k.moving, id)
 		}
 	}
-	switch h := pick(); e.rnd.IntN(8) {
+	switch h := pick(); e.rnd.IntN(10) {
 	case 0, 1:
 		h, err := tasks.Register(e.t.Context(), task.Spec{Type: task.LocalAgent, Description: "x"})
 		require.NoError(e.t, err)
@@ -187,7 +192,9 @@ func (e *engine) step(tasks *task.Registry, inbox *notify.Queue, k *knowledge, l
 		}
 	case 4, 5:
 		if h != nil {
-			h.Finish(task.Result{Status: task.Failed, Text: "result"})
+			if h.Finish(task.Result{Status: task.Completed, Text: "result"}) == nil {
+				k.ended[string(h.ID())+".1"] = true
+			}
 		}
 	case 6:
 		lease := inbox.Lease(notify.Later, tasks.Attachments(task.Root)...)
@@ -209,6 +216,13 @@ func (e *engine) step(tasks *task.Registry, inbox *notify.Queue, k *knowledge, l
 				require.NoError(e.t, tasks.Evict(e.t.Context(), h.ID()))
 			}
 		}
+	case 8:
+		if h != nil {
+			require.NoError(e.t, h.Update(func(s task.State) task.State { s.Description += "."; return s }))
+		}
+	case 9:
+		tasks.Adopt(task.Owner(fmt.Sprint(e.rnd.IntN(3))), task.Owner(fmt.Sprint(e.rnd.IntN(3))))
+		tasks.Adopt(task.Root, task.Owner(fmt.Sprint(e.rnd.IntN(3))))
 	}
 }
 

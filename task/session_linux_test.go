@@ -355,6 +355,41 @@ func TestH08TwoHostsOnOneBase(t *testing.T) {
 	require.Len(t, drain(t, inboxA), 1)
 }
 
+// H08: what one process runs is nothing that another can stop or is told of.
+func TestH08TwoProcessesOnOneBase(t *testing.T) {
+	dir := base(t)
+	flag := t.TempDir() + "/go"
+	other := startHost(t, dir, "", "until test -e "+flag+"; do sleep 0.02; done")
+	id := other.states(t)[0].ID
+	tasks, inbox := openAt(t, dir, "", shell.New(shell.Config{}))
+	_, err := tasks.Kill(t.Context(), id)
+	require.ErrorIs(t, err, task.ErrNotFound)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	require.Equal(t, string(id)+".1", other.expect(t, "completed "))
+	require.Empty(t, drain(t, inbox))
+	require.NoError(t, tasks.Close())
+}
+
+// B13, A08: another process that opens, closes and sweeps leaves a session alone
+// that is open, however old it looks.
+func TestB13A08TwoProcessesOnOneBase(t *testing.T) {
+	dir := base(t)
+	flag := t.TempDir() + "/go"
+	other := startHost(t, dir, "", "until test -e "+flag+"; do sleep 0.02; done; echo x")
+	old := time.Now().Add(-10 * 24 * time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(other.dir, "journal"), old, old))
+	tasks, _ := openAt(t, dir, "")
+	require.NoError(t, tasks.Close())
+	removed, err := task.Sweep(dir, 7*24*time.Hour)
+	require.NoError(t, err)
+	require.Zero(t, removed)
+	require.NoError(t, os.WriteFile(flag, nil, 0o600))
+	other.expect(t, "completed ")
+	onDisk, err := os.ReadFile(other.states(t)[0].OutputFile)
+	require.NoError(t, err)
+	require.Equal(t, "x\n", string(onDisk))
+}
+
 // B13: a second host that comes and goes leaves the first one's files alone.
 func TestB13SecondHostOnTheSameBase(t *testing.T) {
 	dir := base(t)
