@@ -75,7 +75,7 @@ func (id Identity) find() (*Process, bool) {
 		handle.Close()
 		return nil, false
 	}
-	return &Process{pid: id.PID, handle: handle, exited: make(chan struct{})}, true
+	return &Process{pid: id.PID, lost: true, handle: handle, exited: make(chan struct{})}, true
 }
 
 // EndLost ends what is left of a process whose host has died: its group, if the

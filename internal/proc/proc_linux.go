@@ -29,6 +29,7 @@ type Process struct {
 
 	pid    int
 	id     Identity
+	lost   bool          // no child of ours: its host has died
 	handle *os.File      // pidfd; outlives the reaping, so that the group can be signalled
 	exited chan struct{} // closed when the process has been reaped
 	exit   Exit          // set before exited is closed, read only after
@@ -184,12 +185,17 @@ func (p *Process) signalGroup(sig unix.Signal) error {
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
+	// By number, while it cannot be somebody else's: until the process is reaped,
+	// which for one that is no child of ours may be as soon as it has ended.
 	select {
 	case <-p.exited:
-		return unix.ESRCH // reaped: the number may be somebody else's by now
+		return unix.ESRCH
 	default:
-		return unix.Kill(-p.pid, sig)
 	}
+	if p.lost && p.Ended() {
+		return unix.ESRCH
+	}
+	return unix.Kill(-p.pid, sig)
 }
 
 // holdReap keeps the process from being reaped until the returned function is
