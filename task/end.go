@@ -159,7 +159,7 @@ func (r *Registry) endNotification(e *entry) notify.Notification {
 	switch {
 	case st.Result != "":
 		n.Result = st.Result
-	case n.OutputFile == "", st.Status != Completed:
+	case st.OutputSize > 0 && (n.OutputFile == "" || st.Status != Completed):
 		v, err := e.out.View(0, ResultLimit)
 		if n.Result = v.Text; err != nil {
 			n.Result = "The output cannot be read: " + err.Error()
