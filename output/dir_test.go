@@ -1,14 +1,11 @@
 package output_test
 
 import (
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,44 +67,4 @@ func TestOpenDirRefuses(t *testing.T) {
 	require.NoError(t, os.Symlink(base, filepath.Join(base, "link")))
 	_, err := output.OpenDir(filepath.Join(base, "link"))
 	require.Error(t, err)
-}
-
-// However many outputs have ended, none of them holds a descriptor, and all can
-// be read, also by readers that were at it when the end came.
-func TestEndedOutputHoldsNoDescriptor(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("counts descriptors in /proc")
-	}
-	dir := openDir(t)
-	before := descriptors(t)
-	var outputs []*output.TaskOutput
-	var readers sync.WaitGroup
-	for i := range 50 {
-		o := open(t, output.Config{Dir: dir, Name: fmt.Sprint(i), Through: true})
-		write(t, o, strings.Repeat("x", 10_000))
-		for range 4 {
-			readers.Go(func() {
-				p := make([]byte, 10_000)
-				for range 50 {
-					if n, err := o.ReadAt(p, 0); n != len(p) || err != nil {
-						t.Errorf("ReadAt = %d, %v", n, err)
-					}
-				}
-			})
-		}
-		readers.Go(o.End)
-		outputs = append(outputs, o)
-	}
-	readers.Wait()
-	require.Equal(t, before, descriptors(t))
-	for _, o := range outputs {
-		require.Len(t, all(t, o), 10_000)
-	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	require.NoError(t, err)
-	return len(entries)
 }

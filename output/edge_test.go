@@ -35,31 +35,6 @@ func TestNothingAfterADiskError(t *testing.T) {
 	require.Equal(t, "kept", all(t, o))
 }
 
-// Of a write that the disk took in part, that part is kept.
-func TestPartialDiskWrite(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to mount a small file system")
-	}
-	dir := smallDisk(t)
-	o := open(t, output.Config{Dir: dir, Name: "x", Through: true})
-	write(t, o, strings.Repeat("line\n", 1<<20))
-	write(t, o, "more\n")
-	st := o.Stat()
-	require.Error(t, st.Err)
-	require.Positive(t, st.Size)
-	require.EqualValues(t, 5<<20+5, st.Size+st.Dropped)
-	got := all(t, o)
-	require.Len(t, got, int(st.Size))
-	require.Equal(t, strings.Repeat("line\n", 1<<20)[:st.Size], got)
-	o.End()
-	m := marker.FindStringSubmatch(view(t, o, 0, 1000).Text)
-	gap, err := strconv.Atoi(m[1])
-	require.NoError(t, err)
-	lines, err := strconv.Atoi(m[2])
-	require.NoError(t, err)
-	require.InDelta(t, gap/5, lines, 1, "lines are counted in what is kept")
-}
-
 func TestOnLimitHoldsNoLock(t *testing.T) {
 	var o *output.TaskOutput
 	o = open(t, output.Config{Limit: 1, OnLimit: func() {
